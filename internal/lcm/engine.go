@@ -1,0 +1,324 @@
+package lcm
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+)
+
+// Engine runs accepted operations step by step. It keeps nothing between runs: any node goes on where another stopped.
+type Engine struct {
+	Store    Store
+	Packages Packages
+	VIMs     VIMs
+	Infra    map[string]InfraDriver // by VIM type
+	Mgmt     map[string]MgmtDriver  // by the name that VNFDs give as a hook's implementation
+	Granter  Granter
+	Now      func() time.Time
+	NewID    func() string
+	Log      *slog.Logger
+	// Probe, when set, is called at each point where a crash matters: "<operation>/<step>/before" once the intent is
+	// committed, "…/after" when the step has run and nothing is recorded yet, "…/recorded" when it is.
+	Probe func(point string)
+	// Observe, when set, is told each state that an op occ has entered, and how long after its start.
+	Observe func(op *OpOcc)
+}
+
+// ErrShutdown is the cause with which a node that stops cancels what it runs; the work is handed over.
+var ErrShutdown = errors.New("this node is shutting down")
+
+// retryFor is how long a step without a timeout of its own goes on after errors that may pass.
+const retryFor = 10 * time.Minute
+
+// Run, as node, works on a live op occ under the fence that its trigger carries until it has nothing to do now. It returns how
+// long to wait before it is to be run again, or finished when the trigger has done its duty: the operation has ended,
+// or the fence has moved on. An error means that the run itself failed (the database cannot be reached); it is to be
+// tried again with the same fence.
+func (e *Engine) Run(ctx context.Context, node, opOccID string, fence int64) (again time.Duration, finished bool, err error) {
+	claimed, err := e.Store.Claim(ctx, opOccID, fence, node)
+	switch {
+	case Is(err, KindStale):
+		return 0, true, nil
+	case err != nil:
+		return 0, false, fmt.Errorf("claim op occ %s: %w", opOccID, err)
+	}
+	r := &run{engine: e, node: node, op: claimed.Op, instance: claimed.Instance, journal: claimed.Steps, work: claimed.Op.Work, stored: map[string]bool{}}
+	for _, s := range claimed.Steps {
+		r.stored[s.Name] = true
+	}
+	r.log = e.Log.With("opOcc", r.op.ID, "vnfInstance", r.instance.ID, "operation", string(r.op.Operation))
+	again, finished, err = r.run(ctx)
+	switch {
+	case Is(err, KindStale):
+		r.log.Info("the operation has been taken over by another node", "fence", fence)
+		return 0, true, nil
+	case err != nil && errors.Is(context.Cause(ctx), ErrShutdown):
+		return 0, false, nil
+	default:
+		return again, finished, err
+	}
+}
+
+// run is one run of one op occ.
+type run struct {
+	engine   *Engine
+	node     string
+	op       *OpOcc    // as stored, or as the pending transition will store it
+	instance *Instance // as stored
+	journal  []StepRecord
+	stored   map[string]bool // the steps whose lines are in the stored journal
+	work     Work            // as stored
+	pending  Transition      // what has been reached but not committed: it goes with the next commit
+	x        *Execution
+	log      *slog.Logger
+}
+
+func (r *run) run(ctx context.Context) (time.Duration, bool, error) {
+	if err := r.prepare(ctx); err != nil {
+		return r.failed(ctx, "prepare", err)
+	}
+	steps, err := r.steps()
+	if err != nil {
+		return r.failed(ctx, "plan", err)
+	}
+	for _, step := range steps {
+		if r.record(step.Name).Done {
+			continue
+		}
+		wait, finished, err := r.step(ctx, step)
+		if err != nil {
+			return r.failed(ctx, step.Name, err)
+		}
+		if !finished {
+			return wait, false, nil
+		}
+	}
+	return 0, true, nil
+}
+
+// prepare fills the Execution from what was settled when the operation was accepted.
+func (r *run) prepare(ctx context.Context) error {
+	e := r.engine
+	r.x = &Execution{Op: r.op, Instance: r.instance.Clone(), Before: r.instance, Log: r.log, Now: e.Now, NewID: e.NewID}
+	x := r.x
+	x.files = func(ctx context.Context) (PackageFS, error) { return e.Packages.Open(ctx, r.instance.PackageID) }
+	var c choice
+	if err := x.Work(choiceOwner, &c); err != nil {
+		return err
+	}
+	scope := Scope{ProjectID: r.instance.ProjectID, Admin: true}
+	conn := sol003.VimConnectionInfo{Id: c.ConnectionID, VimId: c.VimID}
+	if c.Region != "" {
+		conn.AccessInfo = map[string]any{"region": c.Region}
+	}
+	var err error
+	if x.Target, err = e.VIMs.Resolve(ctx, scope, []sol003.VimConnectionInfo{conn}); err != nil {
+		return fmt.Errorf("find VIM %s: %w", c.VimID, err)
+	}
+	if x.Package, err = e.Packages.Package(ctx, scope, r.instance.PackageID); err != nil {
+		return fmt.Errorf("find VNF package %s: %w", r.instance.PackageID, err)
+	}
+	flavourID := ""
+	if r.instance.Info != nil {
+		flavourID = r.instance.Info.FlavourId
+	}
+	if r.op.Operation == sol003.LcmOperationTypeInstantiate {
+		var req sol003.InstantiateVnfRequest
+		if err := x.Params(&req); err != nil {
+			return err
+		}
+		flavourID = req.FlavourId
+	}
+	f, ok := x.Package.Descriptor.Flavour(flavourID)
+	if !ok {
+		return Errorf(KindTerminal, "VNF package %s has no flavour '%s'", x.Package.ID, flavourID)
+	}
+	x.Flavour = f
+	return nil
+}
+
+// record returns the step's line in the journal; it is a new one, not begun, when there is none yet.
+func (r *run) record(name string) *StepRecord {
+	for n := range r.journal {
+		if r.journal[n].Name == name {
+			return &r.journal[n]
+		}
+	}
+	r.journal = append(r.journal, StepRecord{Seq: len(r.journal) + 1, Name: name})
+	return &r.journal[len(r.journal)-1]
+}
+
+// step runs one step. It returns finished when the next step may follow, or how long to wait.
+func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) {
+	e := r.engine
+	rec := r.record(step.Name)
+	if rec.BegunAt.IsZero() {
+		rec.BegunAt, rec.Tries = e.Now(), 1
+		r.op.Step = step.Name
+		if step.Effect { // intent before
+			if err := r.commit(ctx, rec); err != nil {
+				return 0, false, err
+			}
+		}
+	}
+	point := string(r.op.Operation) + "/" + step.Name
+	if step.Effect {
+		e.probe(point + "/before")
+	}
+	r.x.Begun = rec.BegunAt
+	progress, err := step.Run(ctx, r.x)
+	if step.Effect {
+		e.probe(point + "/after")
+	}
+	if err != nil {
+		limit := cmp.Or(step.Timeout, retryFor)
+		if KindOf(err) != KindRetryable || e.Now().Sub(rec.BegunAt) >= limit || ctx.Err() != nil {
+			return 0, false, err
+		}
+		rec.Tries++
+		r.log.Warn("a step failed and is tried again", "step", step.Name, "error", err)
+		progress = Wait(time.Second+rand.N(time.Second), "%v", err)
+	}
+	if !progress.Finished() {
+		if step.Timeout > 0 && e.Now().Sub(rec.BegunAt) >= step.Timeout {
+			return 0, false, Errorf(KindTerminal, "not completed within %s: %s", step.Timeout, progress.Note)
+		}
+		// The first wait stores from when it is measured, on whichever node it goes on.
+		if !r.stored[step.Name] || r.dirty() || !maps.EqualFunc(r.work, r.op.Work, sameJSON) {
+			if err := r.commit(ctx, rec); err != nil {
+				return 0, false, err
+			}
+		}
+		r.log.Debug("waiting", "step", step.Name, "for", progress.Note, "again", progress.After())
+		return progress.After(), false, nil
+	}
+	rec.Done, rec.DoneAt = true, e.Now()
+	if !step.Effect {
+		r.pending.Steps = append(r.pending.Steps, *rec)
+		return 0, true, nil
+	}
+	if err := r.commit(ctx, rec); err != nil { // result after
+		return 0, false, err
+	}
+	e.probe(point + "/recorded")
+	return 0, true, nil
+}
+
+// dirty tells whether the steps have changed the instance since it was stored.
+func (r *run) dirty() bool {
+	a, errA := json.Marshal(r.instance)
+	b, errB := json.Marshal(r.x.Instance)
+	return errA != nil || errB != nil || !bytes.Equal(a, b)
+}
+
+// commit stores what is pending together with a step's line, nil for none, while the fence holds.
+func (r *run) commit(ctx context.Context, rec *StepRecord) error {
+	t := r.pending
+	t.Op, t.Node = r.op, r.node
+	if rec != nil {
+		t.Steps = append(t.Steps, *rec)
+	}
+	if r.dirty() {
+		t.Instance = r.x.Instance
+	}
+	if err := r.engine.Store.Commit(ctx, &t); err != nil {
+		if Is(err, KindStale) {
+			return ErrStale
+		}
+		return &commitError{fmt.Errorf("record op occ %s at step %s: %w", r.op.ID, r.op.Step, err)}
+	}
+	for _, s := range t.Steps {
+		r.stored[s.Name] = true
+	}
+	if t.Instance != nil {
+		r.instance = t.Instance
+		r.x.Instance = t.Instance.Clone()
+	}
+	r.work, r.pending = r.op.Work, Transition{}
+	if len(t.Entered) > 0 && r.engine.Observe != nil {
+		r.engine.Observe(r.op)
+	}
+	return nil
+}
+
+// enter moves the op occ into a state; it is stored, with its notification, by the next commit.
+func (r *run) enter(s sol003.LcmOperationState) {
+	r.op.State, r.op.StateEnteredTime = s, r.engine.Now()
+	r.op.Seq++
+	r.pending.Entered = append(r.pending.Entered, StateEntered{
+		ID: r.engine.NewID(), Seq: r.op.Seq, At: r.op.StateEnteredTime, Notification: r.op.Notification(),
+	})
+}
+
+// commitError marks a failure to record, which is the run's failure and not the operation's.
+type commitError struct{ err error }
+
+func (c *commitError) Error() string { return c.err.Error() }
+func (c *commitError) Unwrap() error { return c.err }
+
+// failed ends the operation's run after an error of a step: FAILED_TEMP, or ROLLED_BACK when nothing had been started
+// (SOL003 v2.6.1 §5.6.2.2). Errors that are not the operation's own are returned.
+func (r *run) failed(ctx context.Context, step string, err error) (time.Duration, bool, error) {
+	var ce *commitError
+	if errors.As(err, &ce) || Is(err, KindStale) || ctx.Err() != nil {
+		return 0, false, err
+	}
+	state := sol003.LcmOperationStateFailedTemp
+	if r.op.State == sol003.LcmOperationStateStarting {
+		state = sol003.LcmOperationStateRolledBack
+	}
+	r.log.Error("the operation failed", "step", step, "state", string(state), "error", err)
+	// What the failed step put into its working copies is as if never done; what earlier steps recorded stands.
+	stored := r.instance
+	var affected *sol003.InstantiatedVnfInfo
+	if r.x != nil && r.x.Instance != nil {
+		affected = r.x.Instance.Info
+		r.x.Instance = stored.Clone()
+	} else {
+		r.x = &Execution{Op: r.op, Instance: stored.Clone(), Before: stored}
+	}
+	r.op.Error = &sol003.ProblemDetails{Title: "LCM operation failed", Status: 500, Detail: failure(r.op, step, err)}
+	if r.op.Operation == sol003.LcmOperationTypeInstantiate {
+		r.op.Changes = ResourceChanges(nil, affected)
+	}
+	r.pending.Steps = nil
+	r.enter(state)
+	if err := r.commit(ctx, nil); err != nil {
+		return 0, false, err
+	}
+	return 0, true, nil
+}
+
+// failure words why an operation failed as Tacker's users know it, with the step that said it.
+func failure(op *OpOcc, step string, err error) string {
+	detail := err.Error()
+	var e *Error
+	if errors.As(err, &e) {
+		detail = e.Detail
+	}
+	switch op.Operation {
+	case sol003.LcmOperationTypeInstantiate:
+		return fmt.Sprintf("Vnf instantiation failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)
+	case sol003.LcmOperationTypeTerminate:
+		return fmt.Sprintf("Vnf termination failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)
+	default:
+		return fmt.Sprintf("%s failed for vnf %s at step %s, error: %s", op.Operation, op.InstanceID, step, detail)
+	}
+}
+
+func (e *Engine) probe(point string) {
+	if e.Probe != nil {
+		e.Probe(point)
+	}
+}
+
+func sameJSON(a, b json.RawMessage) bool { return bytes.Equal(a, b) }

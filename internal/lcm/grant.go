@@ -1,0 +1,11 @@
+package lcm
+
+import "context"
+
+// AllowAll is the Granter of a manager that has no NFVO to ask: it grants everything at once.
+type AllowAll struct{}
+
+// Grant implements Granter.
+func (AllowAll) Grant(context.Context, *Execution) (*Grant, Progress, error) {
+	return &Grant{}, Done(), nil
+}

@@ -1,0 +1,96 @@
+package lcm
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+)
+
+// Store is what the domain needs of the database. Every method is one transaction. Errors are classed: not found,
+// conflict, precondition, ErrStale.
+type Store interface {
+	// CreateInstance inserts the instance and its VnfIdentifierCreationNotification. Conflict: the package has been
+	// deleted meanwhile.
+	CreateInstance(ctx context.Context, i *Instance) error
+	// Instance reads one instance, secrets unsealed.
+	Instance(ctx context.Context, s Scope, id string) (*Instance, error)
+	// DeleteInstance deletes an instance that is NOT_INSTANTIATED and has no active op occ, and inserts its
+	// VnfIdentifierDeletionNotification. ifMatch is the version that it must have, 0 for any.
+	DeleteInstance(ctx context.Context, s Scope, id string, ifMatch int64) error
+
+	// Accept inserts the op occ with its START notification and its trigger, if the instance is in the state want and
+	// has no active op occ; else conflict.
+	Accept(ctx context.Context, s Scope, op *OpOcc, want sol003.InstantiationState) error
+
+	// Claim makes node the owner of a live op occ whose fence is given, and reads all that running it needs. ErrStale
+	// when the fence has moved on or the op occ is not live any more.
+	Claim(ctx context.Context, opOccID string, fence int64, node string) (*Claimed, error)
+	// Commit applies a transition if the fence still holds, else ErrStale and nothing has changed.
+	Commit(ctx context.Context, t *Transition) error
+}
+
+// Claimed is an op occ that a node has made its own.
+type Claimed struct {
+	Op       *OpOcc
+	Instance *Instance
+	Steps    []StepRecord // by Seq
+}
+
+// Transition is one durable change of an op occ: any of its parts may be empty.
+type Transition struct {
+	Op       *OpOcc         // as it is after the change; its Fence must be the stored one
+	Node     string         // who makes the change, for the journal
+	Entered  []StateEntered // the states that were entered with this change, in order: each with its notification
+	Instance *Instance      // as it is after the change; nil: unchanged
+	Steps    []StepRecord   // the journal's lines that are new or have changed
+}
+
+// StateEntered is an op occ's entering of a state, with the notification that tells of it.
+type StateEntered struct {
+	ID           string // the notification's
+	Seq          int64
+	At           time.Time
+	Notification *sol003.VnfLcmOperationOccurrenceNotification
+}
+
+// InfraDriver deploys VNFs on one type of VIM.
+type InfraDriver interface {
+	// Type is the VIM type that the driver serves.
+	Type() string
+	// Steps returns the steps that the operation takes in the VIM, for an Execution whose Op and Instance are set. It
+	// has no effects and must return the same names for the same operation on every node and after every restart.
+	// Unsupported: the driver cannot do this operation.
+	Steps(x *Execution) ([]Step, error)
+}
+
+// MgmtDriver configures a VNF at the hooks that its VNFD declares (SOL001, tosca.interfaces.nfv.Vnflcm).
+type MgmtDriver interface {
+	// Steps returns the steps of a hook ("instantiate_start", "terminate_end", …), with the contract of
+	// InfraDriver.Steps. None: nothing to do.
+	Steps(hook string, x *Execution) ([]Step, error)
+}
+
+// Granter asks for permission before an operation uses resources (SOL003 v2.6.1 §9).
+type Granter interface {
+	// Grant returns the grant, or Wait when the NFVO has not decided. Forbidden: refused.
+	Grant(ctx context.Context, x *Execution) (*Grant, Progress, error)
+}
+
+// Packages gives the domain access to onboarded packages.
+type Packages interface {
+	// PackageByVnfd returns the onboarded package that holds the VNFD, with its Descriptor. Not found.
+	PackageByVnfd(ctx context.Context, s Scope, vnfdID string) (*Package, error)
+	// Package returns a package by its id, with its Descriptor when ONBOARDED. Not found.
+	Package(ctx context.Context, s Scope, id string) (*Package, error)
+	// Open opens the content of an onboarded package. The caller closes it.
+	Open(ctx context.Context, packageID string) (PackageFS, error)
+}
+
+// VIMs gives the domain access to registered VIMs.
+type VIMs interface {
+	// Resolve finds the VIM that an operation is to use, by tacker-compatible rules: vimConnectionInfo's vimId if it
+	// names one, else the project's default VIM. Errors (invalid): "VimConnection id is not found: …", "Default VIM is
+	// not defined.", "Region not found for the VimConnection: …".
+	Resolve(ctx context.Context, s Scope, conns []sol003.VimConnectionInfo) (*VimTarget, error)
+}

@@ -1,0 +1,37 @@
+package lcm
+
+import "log/slog"
+
+// Scope says on whose behalf a request runs: the caller's project, and whether the caller sees every project.
+type Scope struct {
+	ProjectID string
+	Admin     bool
+	User      string // for the audit trail and logs
+}
+
+// LogValue implements slog.LogValuer.
+func (s Scope) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("project", s.ProjectID), slog.String("user", s.User), slog.Bool("admin", s.Admin))
+}
+
+// Condition is one expression of an attribute filter (SOL013 §5.2): operator, path and values.
+type Condition struct {
+	Op     string   // eq neq gt gte lt lte in nin cont ncont
+	Path   []string // attribute names from the top of the representation, unescaped
+	Values []string
+}
+
+// Query selects resources of a list: all conditions hold; at most Limit of them, in the order of creation, after the
+// resource with the id After. Limit 0 means all.
+type Query struct {
+	Filter []Condition
+	Limit  int
+	After  string
+}
+
+// Body is a stored representation as the API answers it, without _links: JSON is one object.
+type Body struct {
+	ID      string
+	Version int64 // the ETag
+	JSON    []byte
+}

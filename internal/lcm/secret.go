@@ -1,0 +1,81 @@
+package lcm
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+)
+
+// Redacted is what stands where a secret was.
+const Redacted = "[redacted]"
+
+// Secret is a text that never shows itself: it prints, logs and marshals as [Redacted]. Reveal gives the text.
+type Secret string
+
+// Reveal returns the text itself, for the one place that must send or seal it.
+func (s Secret) Reveal() string { return string(s) }
+
+// String implements fmt.Stringer.
+func (s Secret) String() string { return Redacted }
+
+// GoString implements fmt.GoStringer.
+func (s Secret) GoString() string { return Redacted }
+
+// LogValue implements slog.LogValuer.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(Redacted) }
+
+// MarshalJSON implements json.Marshaler.
+func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(Redacted) }
+
+// secretWords are the parts of a key that mark its value as a secret.
+var secretWords = []string{"password", "passwd", "passphrase", "secret", "token", "credential", "private_key", "privatekey", "apikey", "api_key"}
+
+// notSecret are keys that hold such a word and name no secret.
+var notSecret = map[string]bool{"oidc_token_url": true, "token_url": true, "tokenendpoint": true, "token_endpoint": true, "secret_uuid": true}
+
+// SecretKey tells whether a key of a free-form map names a secret, whatever its case.
+func SecretKey(key string) bool {
+	k := strings.ToLower(strings.ReplaceAll(key, "-", "_"))
+	if notSecret[k] {
+		return false
+	}
+	for _, w := range secretWords {
+		if strings.Contains(k, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// Redact returns a deep copy of a JSON-shaped value (maps, slices, scalars) in which the value of every key that
+// [SecretKey] knows is [Redacted]. Values that are empty or null stay.
+func Redact(v any) any {
+	switch t := v.(type) {
+	case map[string]any:
+		return RedactMap(t)
+	case []any:
+		out := make([]any, len(t))
+		for i, e := range t {
+			out[i] = Redact(e)
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// RedactMap is [Redact] of a map; nil stays nil.
+func RedactMap(m map[string]any) map[string]any {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if SecretKey(k) && v != nil && v != "" {
+			out[k] = Redacted
+			continue
+		}
+		out[k] = Redact(v)
+	}
+	return out
+}

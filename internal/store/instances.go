@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+const instancesTable = "vnf_instances"
+
+func noInstance(id string) error {
+	return lcm.Errorf(lcm.KindNotFound, "Can not find requested vnf instance: %s", id)
+}
+
+// encodeInstance returns an instance's row values: its public body and its sealed whole.
+func (s *Store) encodeInstance(i *lcm.Instance) (body, sealed []byte, err error) {
+	if body, err = json.Marshal(i.Representation()); err != nil {
+		return nil, nil, fmt.Errorf("encode VNF instance %s: %w", i.ID, err)
+	}
+	whole, err := json.Marshal(i)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode VNF instance %s: %w", i.ID, err)
+	}
+	sealed, err = s.seal(instancesTable, i.ID, "sealed", whole)
+	return body, sealed, err
+}
+
+func (s *Store) decodeInstance(id string, sealed []byte, version int64) (*lcm.Instance, error) {
+	whole, err := s.unseal(instancesTable, id, "sealed", sealed)
+	if err != nil {
+		return nil, err
+	}
+	i := new(lcm.Instance)
+	if err := json.Unmarshal(whole, i); err != nil {
+		return nil, fmt.Errorf("decode VNF instance %s: %w", id, err)
+	}
+	i.Version = version
+	return i, nil
+}
+
+// CreateInstance implements lcm.Store.
+func (s *Store) CreateInstance(ctx context.Context, i *lcm.Instance) error {
+	body, sealed, err := s.encodeInstance(i)
+	if err != nil {
+		return err
+	}
+	note, err := json.Marshal(sol003.VnfIdentifierNotification{NotificationType: sol003.NotificationTypeVnfIdentifierCreation, VnfInstanceId: i.ID})
+	if err != nil {
+		return fmt.Errorf("encode the notification of VNF instance %s: %w", i.ID, err)
+	}
+	_, err = s.Pool.Exec(ctx, `
+		WITH i AS (
+			INSERT INTO vnf_instances (id, project_id, name, vnfd_id, vnf_pkg_id, instantiation_state, body, sealed, version, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id, project_id)
+		INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
+		SELECT $11, $12, i.id, i.project_id, 0, $13, $10 FROM i`,
+		i.ID, i.ProjectID, i.Name, i.VnfdID, i.PackageID, string(i.State), body, sealed, i.Version, i.Created,
+		newID(), string(sol003.NotificationTypeVnfIdentifierCreation), note)
+	if _, ok := violates(err, foreignKeyViolation); ok {
+		return lcm.Errorf(lcm.KindConflict, "VNF package %s has been deleted meanwhile.", i.PackageID)
+	}
+	return err
+}
+
+// Instance implements lcm.Store.
+func (s *Store) Instance(ctx context.Context, scope lcm.Scope, id string) (*lcm.Instance, error) {
+	if !validID(id) {
+		return nil, noInstance(id)
+	}
+	var sealed []byte
+	var version int64
+	err := s.Pool.QueryRow(ctx, `SELECT sealed, version FROM vnf_instances WHERE id = $1 AND ($2 OR project_id = $3)`,
+		id, scope.Admin, scope.ProjectID).Scan(&sealed, &version)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, noInstance(id)
+	case err != nil:
+		return nil, fmt.Errorf("read VNF instance %s: %w", id, err)
+	}
+	return s.decodeInstance(id, sealed, version)
+}
+
+// DeleteInstance implements lcm.Store.
+func (s *Store) DeleteInstance(ctx context.Context, scope lcm.Scope, id string, ifMatch int64) error {
+	if !validID(id) {
+		return noInstance(id)
+	}
+	return inTx(ctx, s.Pool, func(tx pgx.Tx) error {
+		var state string
+		var version int64
+		err := tx.QueryRow(ctx, `SELECT instantiation_state, version FROM vnf_instances WHERE id = $1 AND ($2 OR project_id = $3) FOR UPDATE`,
+			id, scope.Admin, scope.ProjectID).Scan(&state, &version)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return noInstance(id)
+		case err != nil:
+			return err
+		case ifMatch != 0 && ifMatch != version:
+			return lcm.Errorf(lcm.KindPrecondition, "VNF instance %s has changed: its ETag is not the one in If-Match.", id)
+		case state != string(sol003.InstantiationStateNotInstantiated):
+			return lcm.Errorf(lcm.KindConflict, "Vnf instance %s in instantiation_state %s. Cannot delete while the vnf instance is in this state.", id, state)
+		}
+		var active, operation string
+		err = tx.QueryRow(ctx, `SELECT id, operation || ' in ' || operation_state FROM vnf_lcm_op_occs
+			WHERE vnf_instance_id = $1 AND operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK', 'FAILED_TEMP')`, id).Scan(&active, &operation)
+		switch {
+		case err == nil:
+			return lcm.Errorf(lcm.KindConflict, "Vnf instance %s has LCM operation occurrence %s (%s). Cannot delete while the vnf instance is in this state.", id, active, operation)
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		}
+		note, err := json.Marshal(sol003.VnfIdentifierNotification{NotificationType: sol003.NotificationTypeVnfIdentifierDeletion, VnfInstanceId: id})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			WITH i AS (DELETE FROM vnf_instances WHERE id = $1 RETURNING id, project_id)
+			INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
+			SELECT $2, $3, i.id, i.project_id, 0, $4, $5 FROM i`,
+			id, newID(), string(sol003.NotificationTypeVnfIdentifierDeletion), note, s.Now())
+		return err
+	})
+}
+
+// InstanceBody returns a VNF instance as the API shows it.
+func (s *Store) InstanceBody(ctx context.Context, scope lcm.Scope, id string) (lcm.Body, error) {
+	if !validID(id) {
+		return lcm.Body{}, noInstance(id)
+	}
+	b := lcm.Body{ID: id}
+	err := s.Pool.QueryRow(ctx, `SELECT version, body FROM vnf_instances WHERE id = $1 AND ($2 OR project_id = $3)`,
+		id, scope.Admin, scope.ProjectID).Scan(&b.Version, &b.JSON)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return lcm.Body{}, noInstance(id)
+	case err != nil:
+		return lcm.Body{}, fmt.Errorf("read VNF instance %s: %w", id, err)
+	}
+	return b, nil
+}
+
+// instanceColumns are the attributes of a VNF instance that stand in columns.
+var instanceColumns = columns{
+	"id": {name: "t.id", kind: uuidColumn}, "vnfdId": {name: "t.vnfd_id"}, "vnfPkgId": {name: "t.vnf_pkg_id", kind: uuidColumn},
+	"instantiationState": {name: "t.instantiation_state", kind: enumColumn},
+}
+
+// Instances streams VNF instances as the API shows them, in the order of creation.
+func (s *Store) Instances(ctx context.Context, scope lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error] {
+	return s.bodies(ctx, "vnf_instances t", "t.version", "t.body", instanceColumns, scope, q)
+}
+
+// newID returns a UUIDv7: ids sort by creation.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
