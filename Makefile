@@ -1,0 +1,81 @@
+# Two commands: make quickstart, make test. Everything else serves them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO      ?= go
+BIN     := bin
+CACHE   := .cache
+FUZZ    ?= 60s
+TEST    ?= ./...
+export CGO_ENABLED ?= 0
+
+.PHONY: help
+help: ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk 'BEGIN{FS=":.*## "}{printf "  make %-16s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## Build bin/vnfm
+	$(GO) build -trimpath -o $(BIN)/vnfm ./cmd/vnfm
+
+.PHONY: quickstart
+quickstart: deps-run build ## On a fresh machine: everything it needs, then one VNF's whole life
+	@$(BIN)/vnfm quickstart
+
+.PHONY: deps-run
+deps-run:
+	@./scripts/deps.sh run
+
+.PHONY: deps-test
+deps-test:
+	@./scripts/deps.sh test
+
+.PHONY: test
+test: deps-test generated lint race fuzz-seeds e2e crash ## Everything it needs, then every test that there is
+
+.PHONY: test-short
+test-short: ## Unit tests with a private PostgreSQL, without root, network or other servers
+	$(GO) test -short $$($(GO) list ./... | grep -v /test/)
+
+.PHONY: race
+race: ## go vet, then unit and store tests under the race detector
+	$(GO) vet ./...
+	$(GO) vet -tags crashpoint ./cmd/... ./test/...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v -e /test/e2e -e /test/crash -e /test/bench)
+
+.PHONY: e2e
+e2e: ## The built binary driven by the real openstack client
+	$(GO) test -count=1 -timeout 30m ./test/e2e/...
+
+.PHONY: crash
+crash: ## kill -9 before and after every step, with one node and with three
+	$(GO) test -count=1 -timeout 40m -v ./test/crash/... | grep -v -e '^=== ' -e '^    --- PASS'
+
+.PHONY: bench
+bench: deps-test ## Throughput, latency and memory beside their targets and beside this machine's limits
+	$(GO) run ./test/bench
+
+.PHONY: fuzz
+fuzz: ## Fuzz each target for FUZZ (60s)
+	@./scripts/fuzz.sh $(FUZZ)
+
+.PHONY: fuzz-seeds
+fuzz-seeds: ## Every committed corpus entry (part of the ordinary tests; here by name)
+	$(GO) test -run '^Fuzz' $$($(GO) list ./internal/...)
+
+.PHONY: generate
+generate: ## Regenerate the Go beside the OpenAPI documents
+	$(GO) generate ./api/...
+
+.PHONY: generated
+generated: ## Fail when generated code is stale
+	@./scripts/generated.sh
+
+.PHONY: lint
+lint: ## golangci-lint
+	$(GO) build -modfile=tools/go.mod -o $(CACHE)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(CACHE)/golangci-lint run ./...
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN) $(CACHE) dist

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/config"
+	"github.com/seed-f1a0ccf1/vnfm/internal/csar"
+	"github.com/seed-f1a0ccf1/vnfm/internal/httpapi"
+	"github.com/seed-f1a0ccf1/vnfm/internal/httpapi/keystoneauth"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/fake"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/userdata"
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+	"github.com/seed-f1a0ccf1/vnfm/internal/metrics"
+	"github.com/seed-f1a0ccf1/vnfm/internal/mgmt"
+	"github.com/seed-f1a0ccf1/vnfm/internal/mgmt/noop"
+	"github.com/seed-f1a0ccf1/vnfm/internal/pkgm"
+	"github.com/seed-f1a0ccf1/vnfm/internal/privatepg"
+	"github.com/seed-f1a0ccf1/vnfm/internal/store"
+	"github.com/seed-f1a0ccf1/vnfm/internal/vim"
+)
+
+// server is the whole program, wired.
+type server struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	postgres *privatepg.Server // nil with a database of the operator's
+	store    *store.Store
+	packages *pkgm.Service
+	vims     *vim.Service
+	service  *lcm.Service
+	engine   *lcm.Engine
+	metrics  *metrics.Metrics
+	marker   []byte
+	working  atomic.Bool
+}
+
+// newServer connects everything. The server must be closed.
+func newServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *server, err error) {
+	s := &server{cfg: cfg, log: log}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	url, err := s.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Database.Migrate {
+		if err := store.Migrate(ctx, url, log); err != nil {
+			return nil, err
+		}
+	}
+	keys, created, err := cfg.ReadKeys()
+	if err != nil {
+		return nil, err
+	}
+	if created {
+		log.Warn("a key for sealing credentials has been made; keep it with your backups", "file", cfg.Secrets.KeyFile)
+	}
+	sealer, err := store.ParseKeys(keys)
+	if err != nil {
+		return nil, fmt.Errorf("secrets.key_file %s: %w", cfg.Secrets.KeyFile, err)
+	}
+	if s.marker, err = hkdf.Key(sha256.New, []byte(keys), nil, "vnfm paging markers", sha256.Size); err != nil {
+		return nil, fmt.Errorf("derive the key of paging markers: %w", err)
+	}
+	if s.store, err = store.Open(ctx, store.Config{URL: url, MaxConns: int32(min(cfg.Database.MaxConns, 1<<15)), Sealer: sealer, Log: log}); err != nil { //nolint:gosec // bounded above
+		return nil, err
+	}
+	return s, s.wire()
+}
+
+// database returns the URL of the operator's database, or of a private one that it starts.
+func (s *server) database(ctx context.Context) (string, error) {
+	if !s.cfg.Database.Private() {
+		return s.cfg.Database.URL.Reveal(), nil
+	}
+	var err error
+	s.postgres, err = privatepg.Start(ctx, privatepg.Options{Dir: s.cfg.Database.PrivateDir, MaxConnections: s.cfg.Database.MaxConns + 20, Log: s.log})
+	if err != nil {
+		return "", fmt.Errorf("no database.url is set, and a private PostgreSQL cannot be started: %w", err)
+	}
+	return s.postgres.URL(), nil
+}
+
+func (s *server) wire() error {
+	cfg, log := s.cfg, s.log
+	s.metrics = metrics.New(s.store.Pool)
+	s.packages = pkgm.New(pkgm.Config{
+		Node: s.store.NodeID, SizeCap: int64(cfg.VNFPackage.SizeCap),
+		Limits:   csar.Limits{MaxEntries: cfg.VNFPackage.MaxEntries, MaxEntryBytes: int64(cfg.VNFPackage.UnpackedCap), MaxTotalBytes: int64(cfg.VNFPackage.UnpackedCap), MaxRatio: csar.DefaultLimits.MaxRatio},
+		Download: pkgm.Download{Hosts: cfg.VNFPackage.URIHosts, Allow: cfg.VNFPackage.AllowPrefixes()},
+	}, s.store, log)
+	s.packages.Probe = crashPoint
+	s.vims = vim.New(vim.Config{AllowFake: cfg.VIM.AllowFake, ProbeTimeout: cfg.VIM.ProbeTimeout, MonitorInterval: cfg.VIM.ProbeInterval}, s.store, nil, log)
+
+	drivers := infra.NewRegistry(
+		openstack.New(openstack.Config{
+			StackTimeout: cfg.Openstack.StackTimeout, ImageTimeout: cfg.Openstack.ImageTimeout,
+			PollMin: cfg.Openstack.PollMin, PollMax: cfg.Openstack.PollMax, CallTimeout: cfg.Openstack.RequestTimeout,
+			MaxConcurrent: cfg.Openstack.MaxConcurrent, RequestsPerSecond: cfg.Openstack.RequestsPerSecond,
+			UserData: userdata.Config{Python: cfg.Openstack.Python, User: cfg.Openstack.UserDataUser, Timeout: cfg.Openstack.UserDataTimeout},
+			Observer: s.metrics,
+		}, log),
+		fake.New(fake.Config{}),
+	)
+	hooks, err := mgmt.Registry{"noop": noop.Driver{}}.Serve(cfg.Mgmt.Drivers)
+	if err != nil {
+		return err
+	}
+	newID := func() string { return uuid.Must(uuid.NewV7()).String() }
+	s.service = &lcm.Service{Store: s.store, Packages: s.packages, VIMs: s.vims, Now: s.store.Now, NewID: newID, Probe: crashPoint}
+	s.engine = &lcm.Engine{
+		Store: s.store, Packages: s.packages, VIMs: s.vims, Infra: drivers, Mgmt: hooks, Granter: lcm.AllowAll{},
+		Now: s.store.Now, NewID: newID, Log: log, Probe: crashPoint, Observe: s.metrics.OpOcc,
+	}
+	return nil
+}
+
+// run serves until ctx ends. listening, if not nil, is told the address once the API answers.
+func (s *server) run(ctx context.Context, listening func(net.Addr)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	part := func(name string, f func() error) {
+		wg.Go(func() {
+			if err := f(); err != nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	part("node", func() error { return s.store.Serve(ctx, s.work(), s.working.Store) })
+	if slices.Contains(s.cfg.Roles, "api") {
+		part("API", func() error { return s.serveAPI(ctx, listening) })
+	}
+	if s.postgres != nil {
+		part("private PostgreSQL", func() error {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.postgres.Done():
+				return s.postgres.Err()
+			}
+		})
+	}
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// work says what this process does as a node: without the role worker it is one only in name, so that uploads that it
+// takes are taken over when it dies.
+func (s *server) work() store.WorkConfig {
+	w := store.WorkConfig{
+		Watch:       s.cfg.Engine.TakeoverInterval,
+		FetchPoll:   s.cfg.Engine.FetchPoll,
+		StopTimeout: s.cfg.Engine.StopTimeout,
+	}
+	if !slices.Contains(s.cfg.Roles, "worker") {
+		return w
+	}
+	w.RunOperation, w.RunOnboarding = s.engine.Run, s.packages.Run
+	w.Operations, w.Onboardings, w.FetchCooldown, w.Retention = s.cfg.Engine.MaxWorkers, 2, s.cfg.Engine.FetchCooldown, s.cfg.Engine.JobRetention
+	w.Background = []func(context.Context, string){
+		func(ctx context.Context, _ string) { s.vims.Monitor(ctx) },
+		func(ctx context.Context, _ string) { s.packages.Collect(ctx) },
+	}
+	return w
+}
+
+func (s *server) serveAPI(ctx context.Context, listening func(net.Addr)) error {
+	auth, err := s.authenticator()
+	if err != nil {
+		return err
+	}
+	handler := httpapi.New(httpapi.Config{
+		EndpointURL: s.cfg.EndpointURL, Auth: auth, PageSize: s.cfg.Paging.PageSize, MarkerKey: s.marker,
+		MaxBody: int64(s.cfg.Limits.Body), MaxPackage: int64(s.cfg.VNFPackage.SizeCap), MaxInFlight: s.cfg.Limits.MaxConcurrent, Log: s.log,
+		Observe: func(o httpapi.Observation) { s.metrics.Request(o.Route, o.Method, o.Status, o.Duration) },
+		Ready:   http.HandlerFunc(s.ready), Metrics: s.metrics.Handler(),
+	}, httpapi.Deps{LCM: s.service, Reader: s.store, Packages: s.packages, VIMs: s.vims})
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", s.cfg.Listen, err)
+	}
+	srv := &http.Server{
+		Handler: handler, ReadHeaderTimeout: s.cfg.Limits.HeaderTimeout, IdleTimeout: s.cfg.Limits.IdleTimeout,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		<-ctx.Done()
+		end, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Engine.StopTimeout)
+		defer stop()
+		if srv.Shutdown(end) != nil {
+			_ = srv.Close()
+		}
+	}()
+	s.log.Info("the API answers", "address", ln.Addr().String(), "endpoint", s.cfg.EndpointURL)
+	if listening != nil {
+		listening(ln.Addr())
+	}
+	if s.cfg.TLS.Cert != "" {
+		err = srv.ServeTLS(ln, s.cfg.TLS.Cert, s.cfg.TLS.Key)
+	} else {
+		err = srv.Serve(ln)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func (s *server) authenticator() (httpapi.Authenticator, error) {
+	a := s.cfg.Auth
+	switch a.Mode {
+	case "basic":
+		users := make(map[string]httpapi.BasicUser, len(a.Basic.Users))
+		for name, password := range a.Basic.Users {
+			users[name] = httpapi.BasicUser{Password: lcm.Secret(password.Reveal()), ProjectID: "default", Admin: true}
+		}
+		return httpapi.Basic{Users: users}, nil
+	case "keystone":
+		k := a.Keystone
+		client, err := httpClient(k.CAFile, k.Timeout)
+		if err != nil {
+			return nil, err
+		}
+		return httpapi.NewKeystone(keystoneauth.New(keystoneauth.Config{
+			AuthURL: k.AuthURL, Username: k.Username, Password: lcm.Secret(k.Password.Reveal()), UserDomainName: k.UserDomainName,
+			ProjectName: k.ProjectName, ProjectDomainName: k.ProjectDomainName, HTTP: client,
+		}), k.AuthURL, nil), nil
+	default:
+		return httpapi.None{}, nil
+	}
+}
+
+// ready answers whether this process can serve: the database answers, and the node is on the list of the living.
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	w.Header().Set("Content-Type", "application/json")
+	switch err := s.store.Pool.Ping(ctx); {
+	case err != nil:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"status":"the database does not answer"}` + "\n"))
+	case !s.working.Load():
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"status":"this node has not joined"}` + "\n"))
+	default:
+		_, _ = w.Write([]byte(`{"status":"ready"}` + "\n"))
+	}
+}
+
+// close takes down what newServer set up.
+func (s *server) close() {
+	if s.store != nil {
+		s.store.Close()
+	}
+	if s.postgres != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := s.postgres.Stop(ctx); err != nil {
+			s.log.Error("the private PostgreSQL does not stop", "error", err)
+		}
+	}
+}
