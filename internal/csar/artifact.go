@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -63,7 +64,7 @@ func (p *Package) verify(ctx context.Context, a Artifact, buf []byte) error {
 		}
 		n, err := f.Read(buf)
 		h.Write(buf[:n])
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

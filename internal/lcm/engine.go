@@ -39,7 +39,7 @@ var ErrShutdown = errors.New("this node is shutting down")
 // retryFor is how long a step without a timeout of its own goes on after errors that may pass.
 const retryFor = 10 * time.Minute
 
-// Run, as node, works on a live op occ under the fence that its trigger carries until it has nothing to do now. It returns how
+// Run works as node on a live op occ under the fence that its trigger carries until it has nothing to do now. It returns how
 // long to wait before it is to be run again, or finished when the trigger has done its duty: the operation has ended,
 // or the fence has moved on. An error means that the run itself failed (the database cannot be reached); it is to be
 // tried again with the same fence.

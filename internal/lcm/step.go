@@ -31,10 +31,9 @@ type Step struct {
 
 // Progress is what a step's Run reports.
 type Progress struct {
-	wait  time.Duration
-	done  bool
-	Note  string // what is being waited for, for logs and watchers
-	spent bool
+	wait time.Duration
+	done bool
+	Note string // what is being waited for, for logs and watchers
 }
 
 // Done says that the step is finished.

@@ -77,13 +77,17 @@ type driver struct {
 
 func (d *driver) registerVIM(ctx context.Context) (string, error) {
 	var out struct {
-		Vim struct{ Id, Name, Auth_url string }
-	} //nolint:revive,staticcheck // the legacy API's name
+		Vim struct {
+			ID      string `json:"id"`
+			Name    string `json:"name"`
+			AuthURL string `json:"auth_url"`
+		} `json:"vim"`
+	}
 	if err := d.call(ctx, http.MethodPost, "/v1.0/vims", map[string]any{"vim": d.VIM}, &out); err != nil {
 		return "", err
 	}
-	d.result.VimID = out.Vim.Id
-	return fmt.Sprintf("%s, an OpenStack at %s", out.Vim.Name, out.Vim.Auth_url), nil
+	d.result.VimID = out.Vim.ID
+	return fmt.Sprintf("%s, an OpenStack at %s", out.Vim.Name, out.Vim.AuthURL), nil
 }
 
 func (d *driver) onboard(ctx context.Context) (string, error) {

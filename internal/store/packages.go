@@ -465,14 +465,6 @@ func (s *Store) Packages(ctx context.Context, sc lcm.Scope, q lcm.Query) iter.Se
 	return s.bodies(ctx, shownPackages, "t.version", "t.body", packageColumns, sc, q)
 }
 
-// packageColumns are the attributes of a package that have columns of their own.
-var packageColumns = columns{
-	"id":               {"t.id", uuidColumn},
-	"vnfdId":           {"t.vnfd_id", textColumn},
-	"onboardingState":  {"t.onboarding_state", enumColumn},
-	"operationalState": {"t.operational_state", enumColumn},
-}
-
 // packageBody returns the body column. usageState stands in it as NOT_IN_USE: readers put the real one.
 func packageBody(p *lcm.Package) ([]byte, error) {
 	shown := p.Representation()

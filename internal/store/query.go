@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,14 +110,23 @@ func compile(conds []lcm.Condition, cols columns, body string, args *[]any) (sql
 			parts = append(parts, fmt.Sprintf("%s = ANY($%d::%s)", col.name, len(*args), cast))
 			continue
 		}
-		parts = append(parts, compileNested(c, body, args))
+		part := compileNested(c, body, args)
+		if part == "" {
+			return "", false
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, " AND "), true
 }
 
 // compileNested compares the values at a path inside the body (SOL013 v2.6.1 §5.2): a condition holds when any value
-// meets it, a negative one when a value is there and none meets the positive one. Texts compare without case.
+// meets it, a negative one when a value is there and none meets the positive one. Texts compare without case. An
+// operator that there is not compiles to nothing.
 func compileNested(c lcm.Condition, body string, args *[]any) string {
+	order, ordered := map[string]string{"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}[c.Op]
+	if !ordered && !slices.Contains([]string{"eq", "in", "neq", "nin", "cont", "ncont"}, c.Op) {
+		return ""
+	}
 	*args = append(*args, c.Path)
 	values := fmt.Sprintf("attribute_values(%s::jsonb, $%d::text[]) AS v", body, len(*args))
 	*args = append(*args, c.Values)
@@ -134,11 +144,7 @@ func compileNested(c lcm.Condition, body string, args *[]any) string {
 	case "ncont":
 		return any("true") + " AND NOT " + any(fmt.Sprintf(contains, p))
 	default: // gt gte lt lte: numbers as numbers, everything else (times in RFC 3339) as text
-		op := map[string]string{"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}[c.Op]
-		if op == "" {
-			return "false"
-		}
 		const number = `'^-?[0-9]+(\.[0-9]+)?$'`
-		return any(fmt.Sprintf("CASE WHEN v ~ %[1]s AND (%[2]s)[1] ~ %[1]s THEN v::numeric %[3]s (%[2]s)[1]::numeric ELSE v COLLATE \"C\" %[3]s (%[2]s)[1] END", number, p, op))
+		return any(fmt.Sprintf("CASE WHEN v ~ %[1]s AND (%[2]s)[1] ~ %[1]s THEN v::numeric %[3]s (%[2]s)[1]::numeric ELSE v COLLATE \"C\" %[3]s (%[2]s)[1] END", number, p, order))
 	}
 }

@@ -72,6 +72,7 @@ type WorkConfig struct {
 	FetchPoll     time.Duration // how often the queue is looked into without being told: the grain of waits
 	Retention     time.Duration // how long finished triggers are kept
 	Watch         time.Duration // how often dead nodes and orphaned work are looked for
+	StopTimeout   time.Duration // how long running steps are given to hand over; what is cut is taken over by others
 }
 
 // workers work on the triggers of the queue.

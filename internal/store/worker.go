@@ -15,8 +15,8 @@ import (
 // rejoinAfter is how long to wait before becoming a node again after the database was lost.
 const rejoinAfter = time.Second
 
-// stopWithin bounds how long handing over may take.
-const stopWithin = 20 * time.Second
+// leaveWithin bounds how long leaving may take on top of the time that handing over is given.
+const leaveWithin = 5 * time.Second
 
 // Serve is this process's life as a node: it works on triggers (none without cfg.RunOperation) until ctx ends, then hands over what it runs and leaves. When the session that
 // proves the node alive is lost, it stops everything, since others may have taken over, and joins anew under another
@@ -71,7 +71,7 @@ func (s *Store) serveOnce(ctx context.Context, cfg WorkConfig, ready func(bool))
 	ready(false)
 	stopLoops()
 	wg.Wait()
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.StopTimeout+leaveWithin)
 	defer cancel()
 	var stopErr error
 	if work != nil {

@@ -2,6 +2,7 @@ package vnfd
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -105,7 +106,9 @@ func TestSamples(t *testing.T) {
 		t.Run(strings.ReplaceAll(s.dir, "/", "_"), func(t *testing.T) {
 			d, err := Read(samplePackage(t, dir, s.dir, s.extra...), s.entry)
 			if err != nil {
-				for _, x := range err.(Diagnostics) {
+				var ds Diagnostics
+				errors.As(err, &ds)
+				for _, x := range ds {
 					t.Error(x)
 				}
 				return
