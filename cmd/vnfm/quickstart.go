@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -45,7 +47,7 @@ Nothing is left behind, unless --keep leaves all of it running for you to play w
 
 func runQuickstart(ctx context.Context, out io.Writer, dir string, keep bool) error {
 	begun := time.Now()
-	screen := &quickstart.Screen{Out: out, Live: isTerminal(out), Width: 36}
+	screen := &quickstart.Screen{Out: out, Live: isTerminal(out), Width: 39}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	_, _ = fmt.Fprintln(out, "vnfm quickstart: one VNF, from its package to its end")
 
@@ -96,6 +98,7 @@ func runQuickstart(ctx context.Context, out io.Writer, dir string, keep bool) er
 type sandbox struct {
 	api    string
 	sim    *vimsim.Server
+	before map[string]int // what the cloud held at the beginning
 	server *server
 	cancel context.CancelFunc
 	ended  chan error
@@ -141,6 +144,7 @@ func startQuickstart(ctx context.Context, dir string, keep bool, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
+	q.before = q.sim.Cloud.State().Counts
 	if q.server, err = newServer(ctx, cfg, log); err != nil {
 		return nil, err
 	}
@@ -159,8 +163,17 @@ func startQuickstart(ctx context.Context, dir string, keep bool, log *slog.Logge
 	}
 }
 
-// left words what there still is in the simulated cloud.
-func (q *sandbox) left() string { return q.sim.Cloud.Left() }
+// left words what there is in the simulated cloud that was not there at the beginning.
+func (q *sandbox) left() string {
+	var more []string
+	for typ, n := range q.sim.Cloud.State().Counts {
+		if n > q.before[typ] && typ != "tokens" && typ != "deleted_stacks" {
+			more = append(more, fmt.Sprintf("%d %s", n-q.before[typ], typ))
+		}
+	}
+	slices.Sort(more)
+	return strings.Join(more, ", ")
+}
 
 func (q *sandbox) close() {
 	if q.cancel != nil {
@@ -171,7 +184,7 @@ func (q *sandbox) close() {
 		q.server.close()
 	}
 	if q.sim != nil {
-		_ = q.sim.Close()
+		q.sim.Close()
 	}
 	if q.remove != "" {
 		_ = os.RemoveAll(q.remove)

@@ -47,7 +47,8 @@ address. What it holds can be seen and asserted on at /vimsim/state; faults are 
 What it holds: %s/vimsim/state
 `, s.AuthURL, s.AuthURL, s.URL)
 			<-ctx.Done()
-			return s.Close()
+			s.Close()
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:5000", "loopback address and port")

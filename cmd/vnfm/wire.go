@@ -110,7 +110,7 @@ func (s *server) wire() error {
 	s.packages.Probe = crashPoint
 	s.vims = vim.New(vim.Config{AllowFake: cfg.VIM.AllowFake, ProbeTimeout: cfg.VIM.ProbeTimeout, MonitorInterval: cfg.VIM.ProbeInterval}, s.store, nil, log)
 
-	drivers := infra.NewRegistry(
+	drivers, err := infra.NewRegistry(
 		openstack.New(openstack.Config{
 			StackTimeout: cfg.Openstack.StackTimeout, ImageTimeout: cfg.Openstack.ImageTimeout,
 			PollMin: cfg.Openstack.PollMin, PollMax: cfg.Openstack.PollMax, CallTimeout: cfg.Openstack.RequestTimeout,
@@ -120,6 +120,9 @@ func (s *server) wire() error {
 		}, log),
 		fake.New(fake.Config{}),
 	)
+	if err != nil {
+		return err
+	}
 	hooks, err := mgmt.Registry{"noop": noop.Driver{}}.Serve(cfg.Mgmt.Drivers)
 	if err != nil {
 		return err
@@ -145,9 +148,25 @@ func (s *server) run(ctx context.Context, listening func(net.Addr)) error {
 			}
 		})
 	}
-	part("node", func() error { return s.store.Serve(ctx, s.work(), s.working.Store) })
+	joined := make(chan struct{})
+	var once sync.Once
+	part("node", func() error {
+		return s.store.Serve(ctx, s.work(), func(works bool) {
+			s.working.Store(works)
+			if works {
+				once.Do(func() { close(joined) })
+			}
+		})
+	})
 	if slices.Contains(s.cfg.Roles, "api") {
-		part("API", func() error { return s.serveAPI(ctx, listening) })
+		part("API", func() error {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-joined: // uploads have an owner from the first on
+				return s.serveAPI(ctx, listening)
+			}
+		})
 	}
 	if s.postgres != nil {
 		part("private PostgreSQL", func() error {

@@ -20,8 +20,8 @@ type Engine struct {
 	Store    Store
 	Packages Packages
 	VIMs     VIMs
-	Infra    map[string]InfraDriver // by VIM type
-	Mgmt     map[string]MgmtDriver  // by the name that VNFDs give as a hook's implementation
+	Infra    InfraDrivers
+	Mgmt     map[string]MgmtDriver // by the name that VNFDs give as a hook's implementation
 	Granter  Granter
 	Now      func() time.Time
 	NewID    func() string
@@ -113,6 +113,9 @@ func (r *run) prepare(ctx context.Context) error {
 	x.files = func(ctx context.Context) (PackageFS, error) { return e.Packages.Open(ctx, r.instance.PackageID) }
 	var c choice
 	if err := x.Work(choiceOwner, &c); err != nil {
+		return err
+	}
+	if err := x.Work(grantOwner, &x.Grant); err != nil {
 		return err
 	}
 	scope := Scope{ProjectID: r.instance.ProjectID, Admin: true}

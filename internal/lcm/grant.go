@@ -9,3 +9,6 @@ type AllowAll struct{}
 func (AllowAll) Grant(context.Context, *Execution) (*Grant, Progress, error) {
 	return &Grant{}, Done(), nil
 }
+
+// grantOwner is under whom an operation's grant is kept among its work.
+const grantOwner = "grant"

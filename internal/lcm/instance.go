@@ -30,7 +30,7 @@ type Instance struct {
 
 	// Infra is what the instance's InfraDriver keeps about it (stack id, images, parameters): opaque, versioned by the
 	// driver, sealed at rest.
-	Infra json.RawMessage
+	Infra json.RawMessage `json:",omitempty"`
 
 	VimID   string // the registered VIM that the instance lives in; empty while NOT_INSTANTIATED
 	Version int64  // grows with every change: the ETag

@@ -2,6 +2,7 @@ package lcm
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 )
@@ -26,9 +27,9 @@ func (r *run) steps() ([]Step, error) {
 		return nil, err
 	}
 	steps = append(steps, hook...)
-	driver, ok := r.engine.Infra[r.x.Target.Type]
-	if !ok {
-		return nil, Errorf(KindTerminal, "VIM %s is of type %q, for which there is no infra driver", r.x.Target.ID, r.x.Target.Type)
+	driver, err := r.engine.Infra.Driver(r.x.Target.Type)
+	if err != nil {
+		return nil, fmt.Errorf("VIM %s: %w", r.x.Target.ID, err)
 	}
 	infra, err := driver.Steps(r.x)
 	if err != nil {
@@ -72,7 +73,7 @@ func (r *run) grant(ctx context.Context, x *Execution) (Progress, error) {
 	}
 	x.Grant = g
 	r.op.GrantID = g.ID
-	return Done(), nil
+	return Done(), x.SetWork(grantOwner, g)
 }
 
 // start enters PROCESSING and lays out what the operation is to make.

@@ -64,6 +64,11 @@ type InfraDriver interface {
 	Steps(x *Execution) ([]Step, error)
 }
 
+// InfraDrivers finds the InfraDriver of a VIM type. Terminal: there is none.
+type InfraDrivers interface {
+	Driver(vimType string) (InfraDriver, error)
+}
+
 // MgmtDriver configures a VNF at the hooks that its VNFD declares (SOL001, tosca.interfaces.nfv.Vnflcm).
 type MgmtDriver interface {
 	// Steps returns the steps of a hook ("instantiate_start", "terminate_end", …), with the contract of

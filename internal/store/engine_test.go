@@ -41,6 +41,9 @@ type memoryVIM struct {
 	hook    func(step string, x *lcm.Execution) (lcm.Progress, error)
 }
 
+// Driver lets the VIM be the only one of a registry.
+func (m *memoryVIM) Driver(string) (lcm.InfraDriver, error) { return m, nil }
+
 func (m *memoryVIM) Type() string { return lcm.VimFake }
 
 func (m *memoryVIM) step(name string, effect bool, f func(x *lcm.Execution)) lcm.Step {
@@ -126,7 +129,7 @@ func benchOn(t *testing.T, st *store.Store) *bench {
 	id := func() string { return uuid.Must(uuid.NewV7()).String() }
 	b.svc = &lcm.Service{Store: st, Packages: one{b}, VIMs: one{b}, Now: st.Now, NewID: id}
 	b.engine = &lcm.Engine{
-		Store: st, Packages: one{b}, VIMs: one{b}, Infra: map[string]lcm.InfraDriver{lcm.VimFake: b.vim},
+		Store: st, Packages: one{b}, VIMs: one{b}, Infra: b.vim,
 		Granter: lcm.AllowAll{}, Now: st.Now, NewID: id, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	return b

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -71,6 +73,9 @@ func (s *Store) PackageHead(ctx context.Context, sc lcm.Scope, id string) (*lcm.
 // PackageHeadByVnfd is PackageHead of the onboarded package that holds the VNFD. Not found.
 func (s *Store) PackageHeadByVnfd(ctx context.Context, sc lcm.Scope, vnfdID string) (*lcm.Package, error) {
 	missing := lcm.Errorf(lcm.KindNotFound, "Can not find requested vnf package vnfd: %s", vnfdID)
+	if !utf8.ValidString(vnfdID) || strings.ContainsRune(vnfdID, 0) { // no text of the database
+		return nil, missing
+	}
 	return s.packageHead(ctx, missing, `p.vnfd_id = $1`, vnfdID, sc)
 }
 

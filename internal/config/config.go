@@ -1,0 +1,141 @@
+package config
+
+import "time"
+
+// Config is the whole configuration. Each field's doc tag is what `vnfm config print` says about it.
+type Config struct {
+	Listen      string   `yaml:"listen" doc:"Address and port the API listens on. Beyond loopback it needs authentication."`
+	EndpointURL string   `yaml:"endpoint_url" doc:"Base of every link the API hands out, as clients reach it. Empty: made from listen and tls."`
+	Roles       []string `yaml:"roles" doc:"What this process does: api, worker or both."`
+
+	Database   Database   `yaml:"database" doc:"The PostgreSQL that holds everything."`
+	Log        Log        `yaml:"log" doc:"Logging, to standard error."`
+	Auth       Auth       `yaml:"auth" doc:"Who may call the API."`
+	TLS        TLS        `yaml:"tls" doc:"TLS of the API's listener."`
+	Secrets    Secrets    `yaml:"secrets" doc:"Sealing of credentials at rest."`
+	Openstack  Openstack  `yaml:"openstack" doc:"OpenStack VIMs."`
+	Kubernetes Kubernetes `yaml:"kubernetes" doc:"Kubernetes VIMs."`
+	VIM        VIM        `yaml:"vim" doc:"Registered VIMs of every kind."`
+	VNFPackage VNFPackage `yaml:"vnf_package" doc:"VNF packages."`
+	Engine     Engine     `yaml:"engine" doc:"Execution of lifecycle operations."`
+	Mgmt       Mgmt       `yaml:"mgmt" doc:"Management drivers."`
+	Paging     Paging     `yaml:"paging" doc:"Paging of lists."`
+	Limits     Limits     `yaml:"limits" doc:"What a request may cost."`
+}
+
+// Database says where PostgreSQL is.
+type Database struct {
+	URL        Secret `yaml:"url" doc:"postgres://user:password@host:5432/name. Empty: a private PostgreSQL in private_dir."`
+	PrivateDir string `yaml:"private_dir" doc:"Folder of the private PostgreSQL (used when url is empty)."`
+	MaxConns   int    `yaml:"max_conns" doc:"Connections of this process to the database at most." min:"4" max:"10000"`
+	Migrate    bool   `yaml:"migrate" doc:"Bring the schema up to date before serving."`
+}
+
+// Private tells whether the database is the private PostgreSQL.
+func (d Database) Private() bool { return d.URL == "" }
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string `yaml:"level" doc:"Least level that is logged." oneof:"debug,info,warn,error"`
+	Format string `yaml:"format" doc:"Form of a log line." oneof:"text,json"`
+}
+
+// Auth says how callers prove who they are.
+type Auth struct {
+	Mode     string       `yaml:"mode" doc:"How callers prove who they are; none is for loopback only." oneof:"none,basic,keystone"`
+	Basic    AuthBasic    `yaml:"basic" doc:"Mode basic: HTTP basic authentication."`
+	Keystone AuthKeystone `yaml:"keystone" doc:"Mode keystone: X-Auth-Token, validated by OpenStack's Keystone."`
+}
+
+// AuthBasic lists users.
+type AuthBasic struct {
+	Users map[string]Secret `yaml:"users" doc:"Password by user name."`
+}
+
+// AuthKeystone names the Keystone that validates tokens and the user we ask it as.
+type AuthKeystone struct {
+	AuthURL           string        `yaml:"auth_url" doc:"Keystone's URL, such as https://host/identity/v3."`
+	Username          string        `yaml:"username" doc:"User who validates tokens."`
+	Password          Secret        `yaml:"password" doc:"That user's password."`
+	UserDomainName    string        `yaml:"user_domain_name" doc:"That user's domain."`
+	ProjectName       string        `yaml:"project_name" doc:"Project to ask in."`
+	ProjectDomainName string        `yaml:"project_domain_name" doc:"That project's domain."`
+	CAFile            string        `yaml:"ca_file" doc:"PEM file of the CA of Keystone's TLS. Empty: the system's."`
+	Timeout           time.Duration `yaml:"timeout" doc:"Wait for Keystone's answer." min:"1s" max:"5m"`
+}
+
+// TLS is the listener's certificate.
+type TLS struct {
+	Cert     string `yaml:"cert" doc:"PEM file of the server's certificate chain. Empty: plain HTTP."`
+	Key      string `yaml:"key" doc:"PEM file of its key."`
+	ClientCA string `yaml:"client_ca" doc:"PEM file of the CAs that client certificates must come from. Empty: none are asked for."`
+}
+
+// Secrets names the key file.
+type Secrets struct {
+	KeyFile string `yaml:"key_file" doc:"Key file that credentials are sealed under, one \"id:base64\" a line, the last being current. With the private PostgreSQL it is made (mode 0600) on first start, by default in private_dir; with database.url it must be given."`
+}
+
+// Openstack holds the waits and the budget of OpenStack VIMs.
+type Openstack struct {
+	StackTimeout      time.Duration `yaml:"stack_timeout" doc:"Wait for a Heat stack to be created, updated or deleted." min:"1s"`
+	PollMin           time.Duration `yaml:"poll_min" doc:"Shortest pause between looks at a stack." min:"10ms"`
+	PollMax           time.Duration `yaml:"poll_max" doc:"Longest pause between looks at a stack." min:"10ms"`
+	ImageTimeout      time.Duration `yaml:"image_timeout" doc:"Wait for an image to become active in Glance." min:"1s"`
+	UserDataTimeout   time.Duration `yaml:"user_data_timeout" doc:"Time a package's user data script may take." min:"1s"`
+	Python            string        `yaml:"python" doc:"Python interpreter for user data scripts. Empty: /usr/bin/python3, else the first on the PATH."`
+	UserDataUser      string        `yaml:"user_data_user" doc:"User that scripts run as when the server runs as root."`
+	RequestsPerSecond float64       `yaml:"requests_per_second" doc:"Requests to one VIM per second at most; 0 is no limit." min:"0"`
+	MaxConcurrent     int           `yaml:"max_concurrent" doc:"Requests to one VIM at the same time at most." min:"1"`
+	RequestTimeout    time.Duration `yaml:"request_timeout" doc:"Wait for one answer of a VIM." min:"1s"`
+}
+
+// Kubernetes holds the waits of Kubernetes VIMs.
+type Kubernetes struct {
+	StackTimeout time.Duration `yaml:"stack_timeout" doc:"Wait for an instance's objects to become ready or to be gone." min:"1s"`
+}
+
+// VIM is how registered VIMs are watched.
+type VIM struct {
+	ProbeInterval time.Duration `yaml:"probe_interval" doc:"Pause between looks at whether a registered VIM can be reached." min:"1s"`
+	ProbeTimeout  time.Duration `yaml:"probe_timeout" doc:"Wait for a VIM's answer to such a look." min:"100ms"`
+	AllowFake     bool          `yaml:"allow_fake" doc:"Accept VIMs of type fake, which do nothing at once: for tests and measurements."`
+}
+
+// VNFPackage holds the limits of packages and where they may be fetched from.
+type VNFPackage struct {
+	SizeCap          Bytes    `yaml:"size_cap" doc:"Size of a package at most." min:"1"`
+	UnpackedCap      Bytes    `yaml:"unpacked_cap" doc:"Size of a package's content, unpacked, at most." min:"1"`
+	MaxEntries       int      `yaml:"max_entries" doc:"Files in a package at most." min:"1"`
+	HashingAlgorithm string   `yaml:"hashing_algorithm" doc:"Algorithm of a package's checksum." oneof:"sha256,sha512"`
+	URIHosts         []string `yaml:"uri_hosts" doc:"The only hosts that upload_from_uri may fetch from: a name, or .domain for all below it. Empty: any."`
+	URIAllow         []string `yaml:"uri_allow" doc:"CIDRs or addresses that upload_from_uri may reach although they are closed by default (link-local, metadata services)."`
+}
+
+// Engine is how operations are run.
+type Engine struct {
+	MaxWorkers       int           `yaml:"max_workers" doc:"Operation steps that run at the same time in this process at most." min:"1" max:"10000"`
+	FetchCooldown    time.Duration `yaml:"fetch_cooldown" doc:"Least pause between two looks for work." min:"1ms"`
+	FetchPoll        time.Duration `yaml:"fetch_poll" doc:"Pause between looks for work when nothing announced any." min:"1ms"`
+	TakeoverInterval time.Duration `yaml:"takeover_interval" doc:"Pause between looks at whether other nodes live." min:"100ms"`
+	JobRetention     time.Duration `yaml:"job_retention" doc:"How long finished entries of the job queue are kept; operations themselves stay." min:"1s"`
+	StopTimeout      time.Duration `yaml:"stop_timeout" doc:"Time that running steps are given to end at shutdown; another node, or the next start, resumes what is cut." min:"0s"`
+}
+
+// Mgmt says which management drivers there are.
+type Mgmt struct {
+	Drivers map[string]string `yaml:"drivers" doc:"Built-in driver by the name that VNFDs call it by."`
+}
+
+// Paging is the size of a page.
+type Paging struct {
+	PageSize int `yaml:"page_size" doc:"Entries on one page of a list." min:"1" max:"10000"`
+}
+
+// Limits bound a request.
+type Limits struct {
+	Body          Bytes         `yaml:"body" doc:"Size of a request's JSON body at most." min:"1024"`
+	HeaderTimeout time.Duration `yaml:"header_timeout" doc:"Time that a request's header may take to come in." min:"100ms"`
+	IdleTimeout   time.Duration `yaml:"idle_timeout" doc:"Time that an idle connection is kept." min:"1s"`
+	MaxConcurrent int           `yaml:"max_concurrent" doc:"Requests at the same time at most; more are answered 503." min:"1"`
+}

@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Config says how the API is served. The zero value works for tests; see the fields for the defaults.
+type Config struct {
+	// EndpointURL is the base of every absolute href and Location, as callers reach this server:
+	// "http://localhost:9890" by default. It may have a path.
+	EndpointURL string
+	// Auth tells on whose behalf a request is made; None{} by default.
+	Auth Authenticator
+	// PageSize is how many resources a page of a list has at most; 100 by default, less than 0 for no limit.
+	PageSize int
+	// MarkerKey authenticates the markers of further pages; all servers of an installation need the same one. By default
+	// it is random, so that a marker is good for this process only.
+	MarkerKey []byte
+	// MaxBody limits a JSON body, in bytes; 4 MiB by default.
+	MaxBody int64
+	// MaxPackage limits an uploaded package, in bytes, where the Content-Length tells it; 0 for no limit here.
+	MaxPackage int64
+	// MaxInFlight limits the requests that are served at a time, 0 for no limit; more are answered 503.
+	MaxInFlight int
+	// Stall is how long an upload or a download may stand still before it is given up; 60 s by default.
+	Stall time.Duration
+	// Log receives the access log and the causes of errors; slog.Default() by default.
+	Log *slog.Logger
+	// Observe is called at the end of every request, if set.
+	Observe func(Observation)
+	// Now tells the time; time.Now by default.
+	Now func() time.Time
+	// NewID makes the ids of requests; random UUIDs by default.
+	NewID func() string
+	// Live, Ready and Metrics answer /healthz, /readyz and /metrics, without authentication. Live and Ready answer 200 by
+	// default; without Metrics there is no such path.
+	Live, Ready, Metrics http.Handler
+}
+
+// Observation is what there is to measure of one request.
+type Observation struct {
+	Method   string
+	Route    string // the route's pattern, "" when there is none
+	Status   int
+	Bytes    int64 // of the response's body
+	Duration time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.EndpointURL == "" {
+		c.EndpointURL = "http://localhost:9890"
+	}
+	c.EndpointURL = strings.TrimRight(c.EndpointURL, "/")
+	if c.Auth == nil {
+		c.Auth = None{}
+	}
+	if c.PageSize == 0 {
+		c.PageSize = 100
+	}
+	if len(c.MarkerKey) == 0 {
+		c.MarkerKey = randomKey()
+	}
+	if c.MaxBody <= 0 {
+		c.MaxBody = 4 << 20
+	}
+	if c.Stall <= 0 {
+		c.Stall = time.Minute
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.NewID == nil {
+		c.NewID = randomUUID
+	}
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`)) })
+	if c.Live == nil {
+		c.Live = ok
+	}
+	if c.Ready == nil {
+		c.Ready = ok
+	}
+	return c
+}
+
+// ValidEndpointURL tells whether s can be a Config's EndpointURL: an absolute http or https URL with a host.
+func ValidEndpointURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
+}

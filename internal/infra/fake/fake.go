@@ -1,0 +1,254 @@
+// Package fake is an InfraDriver for a VIM that is not there: everything exists at once, or as late and as badly as
+// asked for. It serves tests and benchmarks of everything above the drivers.
+//
+// What exists is what the instance's Infra says, so that any number of processes may share one database. The driver's
+// own memory only counts, for tests.
+package fake
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// Config sets the faults and delays of all instances; a request's additionalParams.fake goes over it.
+type Config struct {
+	Knobs
+}
+
+// Knobs are the faults and delays of one operation, as additionalParams["fake"] gives them:
+// {"failStep": "create", "waitSeconds": 1.5, "failTimes": 1}. Those of the operation's own request come first, then
+// those that the instance was instantiated with, then the driver's.
+type Knobs struct {
+	// FailStep names the step that fails: create, wait, inventory, delete or delete-wait.
+	FailStep string `json:"failStep,omitempty"`
+	// FailTimes is how often it fails in one process, per operation; 0 means always.
+	FailTimes int `json:"failTimes,omitempty"`
+	// FailKind is the kind of the failure, "terminal" if empty; "retryable" makes the engine try again by itself.
+	FailKind lcm.Kind `json:"failKind,omitempty"`
+	// FailAfterEffect lets create and delete take effect before they fail, as a crash or a lost answer would.
+	FailAfterEffect bool `json:"failAfterEffect,omitempty"`
+	// WaitSeconds is how long creating and deleting take.
+	WaitSeconds float64 `json:"waitSeconds,omitempty"`
+	// HangStep names a wait step that never ends.
+	HangStep string `json:"hangStep,omitempty"`
+}
+
+// Driver is the InfraDriver for VIMs of type fake.
+type Driver struct {
+	cfg Config
+
+	mu     sync.Mutex
+	made   map[string]int // creations by instance
+	exists map[string]bool
+	failed map[string]int // failures by op occ and step
+}
+
+var _ lcm.InfraDriver = (*Driver)(nil)
+
+// New returns a driver.
+func New(cfg Config) *Driver {
+	return &Driver{cfg: cfg, made: map[string]int{}, exists: map[string]bool{}, failed: map[string]int{}}
+}
+
+// Type returns "fake".
+func (d *Driver) Type() string { return lcm.VimFake }
+
+// Created returns how many times this process has created the instance's resources.
+func (d *Driver) Created(instanceID string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.made[instanceID]
+}
+
+// Existing returns the instances whose resources this process has created and not deleted, sorted.
+func (d *Driver) Existing() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.exists))
+}
+
+// infra is what the driver keeps about an instance: the name of what exists.
+type infra struct {
+	V    int    `json:"v"`
+	Name string `json:"name"`
+}
+
+// Steps returns create, wait, inventory for INSTANTIATE; delete, delete-wait for TERMINATE and for the rollback of
+// INSTANTIATE. Other operations are unsupported.
+func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
+	k, err := d.knobs(x)
+	if err != nil {
+		return nil, err
+	}
+	remove := []lcm.Step{
+		{Name: "delete", Effect: true, Run: d.step("delete", k, d.remove)},
+		{Name: "delete-wait", Run: d.step("delete-wait", k, d.wait("delete-wait", k))},
+	}
+	switch x.Op.Operation {
+	case sol003.LcmOperationTypeInstantiate:
+		if x.Op.State == sol003.LcmOperationStateRollingBack {
+			return remove, nil
+		}
+		return []lcm.Step{
+			{Name: "create", Effect: true, Run: d.step("create", k, d.create)},
+			{Name: "wait", Run: d.step("wait", k, d.wait("wait", k))},
+			{Name: "inventory", Run: d.step("inventory", k, inventory)},
+		}, nil
+	case sol003.LcmOperationTypeTerminate:
+		return remove, nil
+	}
+	return nil, lcm.Errorf(lcm.KindUnsupported, "%s is not supported on VIMs of type %s", x.Op.Operation, d.Type())
+}
+
+// knobs finds the knobs of an operation.
+func (d *Driver) knobs(x *lcm.Execution) (Knobs, error) {
+	var req struct {
+		AdditionalParams map[string]any `json:"additionalParams"`
+	}
+	if len(x.Op.Params) > 0 {
+		if err := x.Params(&req); err != nil {
+			return Knobs{}, err
+		}
+	}
+	given, ok := req.AdditionalParams["fake"]
+	if !ok && x.Instance.Info != nil {
+		given, ok = x.Instance.Info.AdditionalParams["fake"]
+	}
+	k := d.cfg.Knobs
+	if !ok {
+		return k, nil
+	}
+	raw, err := json.Marshal(given)
+	if err == nil {
+		err = json.Unmarshal(raw, &k)
+	}
+	if err != nil {
+		return Knobs{}, lcm.Errorf(lcm.KindTerminal, "additionalParams.fake: %w", err)
+	}
+	return k, nil
+}
+
+type runFunc = func(ctx context.Context, x *lcm.Execution) (lcm.Progress, error)
+
+// step puts the fault of a step around its work.
+func (d *Driver) step(name string, k Knobs, run runFunc) runFunc {
+	return func(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+		if err := ctx.Err(); err != nil {
+			return lcm.Progress{}, err
+		}
+		if !d.fails(x.Op.ID, name, k) {
+			return run(ctx, x)
+		}
+		if k.FailAfterEffect {
+			if p, err := run(ctx, x); err != nil {
+				return p, err
+			}
+		}
+		kind := k.FailKind
+		if kind == "" {
+			kind = lcm.KindTerminal
+		}
+		return lcm.Progress{}, lcm.Errorf(kind, "the fake VIM fails step %s of VNF instance %s, as asked", name, x.Instance.ID)
+	}
+}
+
+func (d *Driver) fails(opID, name string, k Knobs) bool {
+	if k.FailStep != name {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := opID + "/" + name
+	if k.FailTimes > 0 && d.failed[key] >= k.FailTimes {
+		delete(d.failed, key)
+		return false
+	}
+	if k.FailTimes > 0 {
+		d.failed[key]++
+	}
+	return true
+}
+
+func (d *Driver) create(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	name := "fake-" + x.Instance.ID
+	var have infra
+	if len(x.Instance.Infra) > 0 {
+		if err := json.Unmarshal(x.Instance.Infra, &have); err != nil {
+			return lcm.Progress{}, fmt.Errorf("read what is kept about VNF instance %s: %w", x.Instance.ID, err)
+		}
+	}
+	if have.Name == name {
+		return lcm.Done(), nil
+	}
+	raw, err := json.Marshal(infra{V: 1, Name: name})
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	d.mu.Lock()
+	if !d.exists[x.Instance.ID] {
+		d.exists[x.Instance.ID] = true
+		d.made[x.Instance.ID]++
+	}
+	d.mu.Unlock()
+	x.Instance.Infra = raw
+	return lcm.Done(), nil
+}
+
+func (d *Driver) remove(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	d.mu.Lock()
+	delete(d.exists, x.Instance.ID)
+	d.mu.Unlock()
+	x.Instance.Infra = nil
+	return lcm.Done(), nil
+}
+
+func (d *Driver) wait(name string, k Knobs) runFunc {
+	return func(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
+		if k.HangStep == name {
+			return lcm.Wait(time.Second, "nothing, for ever"), nil
+		}
+		if left := time.Duration(k.WaitSeconds*float64(time.Second)) - x.Now().Sub(x.Begun); left > 0 && k.WaitSeconds > 0 {
+			return lcm.Wait(left, "the fake VIM"), nil
+		}
+		return lcm.Done(), nil
+	}
+}
+
+// inventory points every handle of the plan to a resource whose id follows from the plan's own ids.
+func inventory(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	info := x.Instance.Info
+	if info == nil {
+		return lcm.Progress{}, lcm.Errorf(lcm.KindInternal, "VNF instance %s has no plan to fill in", x.Instance.ID)
+	}
+	fill := func(h *sol003.ResourceHandle, kind, id string) {
+		if h.ResourceId == "" {
+			*h = sol003.ResourceHandle{VimConnectionId: x.Target.ID, ResourceId: kind + "-" + id, VimLevelResourceType: "fake:" + kind}
+		}
+	}
+	info.VnfcInfo = make([]sol003.VnfcInfo, 0, len(info.VnfcResourceInfo))
+	for n := range info.VnfcResourceInfo {
+		v := &info.VnfcResourceInfo[n]
+		fill(&v.ComputeResource, "server", v.Id)
+		info.VnfcInfo = append(info.VnfcInfo, sol003.VnfcInfo{Id: x.NewID(), VduId: v.VduId, VnfcState: sol003.VnfOperationalStateStarted})
+	}
+	for n := range info.VirtualStorageResourceInfo {
+		s := &info.VirtualStorageResourceInfo[n]
+		fill(&s.StorageResource, "volume", s.Id)
+	}
+	for n := range info.VnfVirtualLinkResourceInfo {
+		vl := &info.VnfVirtualLinkResourceInfo[n]
+		fill(&vl.NetworkResource, "network", vl.Id)
+		for p := range vl.VnfLinkPorts {
+			fill(&vl.VnfLinkPorts[p].ResourceHandle, "port", vl.VnfLinkPorts[p].Id)
+		}
+	}
+	return lcm.Done(), nil
+}

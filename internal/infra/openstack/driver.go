@@ -1,0 +1,139 @@
+package openstack
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/userdata"
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// Config holds every wait and limit of the driver. Its zero value means the defaults, which are the reference's where
+// the reference has one.
+type Config struct {
+	// StackTimeout is how long a stack may take to be created, updated or deleted; also Heat's timeout_mins, rounded up.
+	// Default 600 s (60 retries of 10 s).
+	StackTimeout time.Duration
+	// ImageTimeout is how long an image may take to become active once it has been handed over. Default 100 s.
+	ImageTimeout time.Duration
+	// UploadTimeout is how long all images of an instance may take to be handed over. Default 1 h.
+	UploadTimeout time.Duration
+	// PollMin and PollMax bound the pause between two looks at something: as long as the wait has lasted so far, within
+	// these. Defaults 200 ms and 2 s.
+	PollMin, PollMax time.Duration
+	// Settle is how long a state from before a request may still show after it, before it counts. Default 10 s.
+	Settle time.Duration
+
+	// CallTimeout limits one API call except uploads, DialTimeout making a connection. Defaults 60 s and 10 s.
+	CallTimeout, DialTimeout time.Duration
+	// MaxConcurrent limits the calls under way to one VIM, RequestsPerSecond and Burst their rate. Defaults 64, 100, 200.
+	MaxConcurrent     int
+	RequestsPerSecond float64
+	Burst             int
+	// Interface is which of the catalogue's endpoints are used: public (default), internal or admin.
+	Interface string
+
+	// UserData says how user data scripts run.
+	UserData userdata.Config
+
+	// Observer, when set, is told about every call to a VIM.
+	Observer Observer
+	// Transport, when set, carries the calls instead of one made for each VIM; TLS is then its business.
+	Transport http.RoundTripper
+}
+
+// Observer is told about calls to VIMs, for metrics.
+type Observer interface {
+	// Call reports one HTTP exchange: the VIM's id, the service's host, the method, the status (0 when there was no
+	// answer), how long it waited for its turn and how long it took after that.
+	Call(vimID, host, method string, status int, queued, took time.Duration)
+}
+
+func (c Config) withDefaults() Config {
+	for field, value := range map[*time.Duration]time.Duration{
+		&c.StackTimeout: 600 * time.Second, &c.ImageTimeout: 100 * time.Second, &c.UploadTimeout: time.Hour,
+		&c.PollMin: 200 * time.Millisecond, &c.PollMax: 2 * time.Second, &c.Settle: 10 * time.Second,
+		&c.CallTimeout: 60 * time.Second, &c.DialTimeout: 10 * time.Second,
+	} {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	if c.MaxConcurrent == 0 {
+		c.MaxConcurrent = 64
+	}
+	if c.RequestsPerSecond == 0 {
+		c.RequestsPerSecond = 100
+	}
+	if c.Burst == 0 {
+		c.Burst = 200
+	}
+	if c.Interface == "" {
+		c.Interface = "public"
+	}
+	return c
+}
+
+// Driver is the InfraDriver for VIMs of type openstack. It may be used by any number of operations at a time.
+type Driver struct {
+	cfg    Config
+	log    *slog.Logger
+	script *userdata.Runner
+
+	login   singleflight.Group
+	mu      sync.Mutex
+	clouds  map[cloudKey]*cloud
+	throats map[string]*throttle // by VIM id
+}
+
+var _ lcm.InfraDriver = (*Driver)(nil)
+
+// New returns a driver; zero fields of cfg take their defaults.
+func New(cfg Config, log *slog.Logger) *Driver {
+	cfg = cfg.withDefaults()
+	return &Driver{
+		cfg: cfg, log: log, script: userdata.New(cfg.UserData, log),
+		clouds: map[cloudKey]*cloud{}, throats: map[string]*throttle{},
+	}
+}
+
+// Close forgets all logins and closes their idle connections. The driver may be used again.
+func (d *Driver) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, c := range d.clouds {
+		c.provider.HTTPClient.CloseIdleConnections()
+		delete(d.clouds, key)
+	}
+}
+
+// Type returns "openstack".
+func (d *Driver) Type() string { return lcm.VimOpenStack }
+
+// Steps returns the steps of INSTANTIATE (SOL003 v2.6.1 §5.4.4) and TERMINATE (§5.4.8), and of the rollback of
+// INSTANTIATE, which removes what the failed try left. Other operations are unsupported.
+func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
+	switch x.Op.Operation {
+	case sol003.LcmOperationTypeInstantiate:
+		if x.Op.State == sol003.LcmOperationStateRollingBack {
+			return d.removal("rollback-"), nil
+		}
+		return d.instantiation(), nil
+	case sol003.LcmOperationTypeTerminate:
+		return d.termination(x)
+	}
+	return nil, lcm.Errorf(lcm.KindUnsupported, "%s is not supported on VIMs of type %s", x.Op.Operation, d.Type())
+}
+
+// slack is what a step may take beyond its own deadline before the engine ends it: the step's own error names more.
+const slack = 30 * time.Second
+
+// pause is how long to wait before the next look at what has been waited for since begun.
+func (d *Driver) pause(x *lcm.Execution) time.Duration {
+	return min(max(x.Now().Sub(x.Begun), d.cfg.PollMin), d.cfg.PollMax)
+}

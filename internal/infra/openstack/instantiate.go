@@ -1,0 +1,210 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// instantiation returns the steps of INSTANTIATE.
+func (d *Driver) instantiation() []lcm.Step {
+	return []lcm.Step{
+		{Name: "images", Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
+		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, Run: d.imagesActive},
+		{Name: "user-data", Timeout: d.cfg.StackTimeout, Run: d.parameters},
+		{Name: "stack-create", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.stackCreate},
+		{Name: "stack-wait", Timeout: d.cfg.StackTimeout + slack, Run: d.stackWait},
+		{Name: "inventory", Timeout: d.cfg.StackTimeout, Run: d.inventory},
+	}
+}
+
+// The actions of a stack.
+const (
+	actionCreate = "CREATE"
+	actionUpdate = "UPDATE"
+)
+
+// stackCreate is the step that has Heat create the instance's stack. One that an earlier try has created is taken over;
+// one that failed is updated to what we want.
+func (d *Driver) stackCreate(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	w, err := loadWork(x)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	c, err := d.connect(ctx, x.Target)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	name := stackName(x.Instance.ID)
+	found, err := c.findStack(ctx, name)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	if found != nil {
+		return d.adopt(ctx, x, c, w, found)
+	}
+	body, err := d.stackBody(ctx, x, w)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	id, status, err := c.createStack(ctx, body)
+	if status == http.StatusConflict {
+		// An earlier request of ours has come through after we had looked, or somebody else's.
+		if found, e := c.findStack(ctx, name); e == nil && found != nil {
+			return d.adopt(ctx, x, c, w, found)
+		}
+		return lcm.Progress{}, &lcm.Error{Kind: lcm.KindRetryable, Detail: "VIM " + c.name + ": cannot create stack " + name + ": " + detail(err), Err: err}
+	}
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	x.Log.Info("stack created", "stack", id, "name", name)
+	w.Action, w.Before = actionCreate, ""
+	return d.record(x, w, id)
+}
+
+// adopt goes on with a stack of the instance's name that is already there.
+func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cloud, w *work, found *stack) (lcm.Progress, error) {
+	if !ours(found, x.Instance.ID) {
+		return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "stack %s (%s) exists in VIM %s and is not of this VNF instance: it has no tag %s", found.Name, found.ID, c.name, mark(x.Instance.ID))
+	}
+	action, state, _ := strings.Cut(found.Status, "_")
+	switch {
+	case action == "DELETE" && state == "FAILED":
+		if err := c.deleteStack(ctx, found.Name, found.ID); err != nil {
+			return lcm.Progress{}, err
+		}
+		fallthrough
+	case action == "DELETE":
+		return lcm.Wait(d.pause(x), "stack %s (%s) of an earlier try is %s", found.Name, found.ID, found.Status), nil
+	case state == "FAILED":
+		body, err := d.stackBody(ctx, x, w)
+		if err != nil {
+			return lcm.Progress{}, err
+		}
+		if err := c.replaceStack(ctx, found.ID, body); err != nil {
+			return lcm.Progress{}, err
+		}
+		x.Log.Info("a failed stack of an earlier try is updated", "stack", found.ID, "name", found.Name, "was", found.Status)
+		w.Action, w.Before = actionUpdate, found.state()
+	default:
+		x.Log.Info("a stack of an earlier try is taken over", "stack", found.ID, "name", found.Name, "status", found.Status)
+		w.Action, w.Before = actionCreate, ""
+		if action == actionUpdate {
+			w.Action = actionUpdate
+		}
+	}
+	return d.record(x, w, found.ID)
+}
+
+// record keeps the stack in the instance; nothing here can fail but for a defect.
+func (d *Driver) record(x *lcm.Execution, w *work, id string) (lcm.Progress, error) {
+	w.StackID = id
+	if err := saveInfra(x.Instance, &infra{StackID: id, StackName: stackName(x.Instance.ID), Images: w.Images, Parameters: w.Parameters}); err != nil {
+		return lcm.Progress{}, err
+	}
+	return lcm.Done(), saveWork(x, w)
+}
+
+// ours tells whether a stack carries the instance's tag.
+func ours(s *stack, instanceID string) bool {
+	for _, t := range s.Tags {
+		if strings.TrimSpace(t) == mark(instanceID) {
+			return true
+		}
+	}
+	return false
+}
+
+// stackBody makes the request for the instance's stack: the package's templates, with the desired_capacity of groups
+// that the level asks for, and the script's parameters.
+func (d *Driver) stackBody(ctx context.Context, x *lcm.Execution, w *work) (*stackRequest, error) {
+	files, err := x.Files(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open the VNF package: %w", err)
+	}
+	defer func() { _ = files.Close() }()
+	hot, err := loadBaseHOT(files, x.Flavour.ID)
+	if err != nil {
+		return nil, err
+	}
+	top, err := hot.withCapacities(w.Capacities)
+	if err != nil {
+		return nil, err
+	}
+	tags := mark(x.Instance.ID)
+	if name := tagOf(x.Instance.Name); name != "" {
+		tags += "," + name
+	}
+	params := w.Parameters
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	return &stackRequest{
+		Name: stackName(x.Instance.ID), Template: string(top), Files: hot.files(), Parameters: params,
+		TimeoutMins: max(1, int((d.cfg.StackTimeout+time.Minute-1)/time.Minute)), DisableRollback: true, Tags: tags,
+	}, nil
+}
+
+// tagOf makes a tag of an instance's name: Heat separates tags by commas and takes at most 80 characters.
+func tagOf(name string) string {
+	r := []rune(strings.TrimSpace(strings.ReplaceAll(name, ",", " ")))
+	if len(r) > 80 {
+		r = r[:80]
+	}
+	return strings.TrimSpace(string(r))
+}
+
+// stackWait is the step that waits until the stack is complete.
+func (d *Driver) stackWait(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	w, err := loadWork(x)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	c, err := d.connect(ctx, x.Target)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	name := stackName(x.Instance.ID)
+	s, err := c.stack(ctx, name, w.StackID)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	prefix := "VNF Create"
+	if w.Action == actionUpdate {
+		prefix = "VNF Update"
+	}
+	waited := x.Now().Sub(x.Begun)
+	switch {
+	case s == nil:
+		return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "%s stack %s (%s) is gone from VIM %s", prefix, name, w.StackID, c.name)
+	case w.Before != "" && s.state() == w.Before && waited < d.cfg.Settle:
+		// Heat has not begun yet.
+	case s.Status == "CREATE_COMPLETE" || s.Status == "UPDATE_COMPLETE":
+		return lcm.Done(), nil
+	case !strings.HasSuffix(s.Status, "_IN_PROGRESS"):
+		return lcm.Progress{}, c.stackError(ctx, prefix, s)
+	}
+	if waited >= d.cfg.StackTimeout {
+		return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "%s action is not completed within %g seconds on stack %s", prefix, d.cfg.StackTimeout.Seconds(), s.ID)
+	}
+	return lcm.Wait(d.pause(x), "stack %s (%s) is %s", s.Name, s.ID, s.Status), nil
+}
+
+// stackError words a stack's failure: Heat's reason, the stack, and the resources that failed.
+func (c *cloud) stackError(ctx context.Context, prefix string, s *stack) error {
+	why := s.Reason
+	if why == "" {
+		why = s.Status
+	}
+	detail := fmt.Sprintf("%s %s (stack %s, %s, is %s)", prefix, cut(why), s.Name, s.ID, s.Status)
+	if failed := c.failures(ctx, s); failed != "" {
+		detail += "; failed resources: " + failed
+	}
+	return &lcm.Error{Kind: lcm.KindTerminal, Detail: detail}
+}

@@ -1,0 +1,97 @@
+package openstack
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// owner names the driver's work in an op occ.
+const owner = "infra:openstack"
+
+// stateVersion is the version of what the driver keeps about an instance and about an operation.
+const stateVersion = 1
+
+// infra is what the driver keeps about an instance.
+type infra struct {
+	V          int             `json:"v"`
+	StackID    string          `json:"stackId,omitempty"`
+	StackName  string          `json:"stackName,omitempty"`
+	Images     []nodeImage     `json:"images,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+}
+
+// nodeImage is a Glance image made for a node of the VNFD.
+type nodeImage struct {
+	Node string `json:"node"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// work is what the steps of one operation leave for one another.
+type work struct {
+	V          int             `json:"v"`
+	Images     []nodeImage     `json:"images,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Capacities map[string]int  `json:"capacities,omitempty"` // desired_capacity to write, by group
+	StackID    string          `json:"stackId,omitempty"`
+	Action     string          `json:"action,omitempty"` // of the stack: CREATE or UPDATE
+	Before     string          `json:"before,omitempty"` // the state that the request for the action met
+}
+
+// image returns the image made for the node.
+func (w *work) image(node string) (nodeImage, bool) {
+	for _, i := range w.Images {
+		if i.Node == node {
+			return i, true
+		}
+	}
+	return nodeImage{}, false
+}
+
+func loadWork(x *lcm.Execution) (*work, error) {
+	w := new(work)
+	if err := x.Work(owner, w); err != nil {
+		return nil, err
+	}
+	if w.V > stateVersion {
+		return nil, fmt.Errorf("the work of op occ %s was written by a newer version (%d)", x.Op.ID, w.V)
+	}
+	return w, nil
+}
+
+func saveWork(x *lcm.Execution, w *work) error {
+	w.V = stateVersion
+	return x.SetWork(owner, w)
+}
+
+func loadInfra(i *lcm.Instance) (*infra, error) {
+	s := new(infra)
+	if len(i.Infra) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(i.Infra, s); err != nil {
+		return nil, fmt.Errorf("read what is kept about the stack of VNF instance %s: %w", i.ID, err)
+	}
+	if s.V > stateVersion {
+		return nil, fmt.Errorf("what is kept about the stack of VNF instance %s was written by a newer version (%d)", i.ID, s.V)
+	}
+	return s, nil
+}
+
+func saveInfra(i *lcm.Instance, s *infra) error {
+	s.V = stateVersion
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("keep the stack of VNF instance %s: %w", i.ID, err)
+	}
+	i.Infra = raw
+	return nil
+}
+
+// stackName is the name of an instance's stack.
+func stackName(instanceID string) string { return "vnflcm_" + instanceID }
+
+// mark is the tag that an instance's stack and images carry.
+func mark(instanceID string) string { return "vnfm-" + instanceID }

@@ -1,0 +1,3 @@
+"""Limits that user data scripts may read."""
+
+USER_DATA_TIMEOUT = 60

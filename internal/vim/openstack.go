@@ -1,0 +1,176 @@
+package vim
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/regions"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// OpenStack logs in to Keystone v3 with a user name and password, scoped to the VIM's project, and reads the regions:
+// those that Keystone lists or, when the user may not list them, those of the service catalogue.
+type OpenStack struct{}
+
+// Probe implements Prober.
+func (OpenStack) Probe(ctx context.Context, v lcm.VIM) (ProbeResult, error) {
+	user, password := text(v.Auth, "username"), text(v.Auth, "password")
+	if (user == "" && text(v.Auth, "user_id") == "") || password == "" {
+		return ProbeResult{}, refused(v, errors.New("auth_cred needs username and password"))
+	}
+	transport, err := transportFor(v, !no(v.Auth, "cert_verify"))
+	if err != nil {
+		return ProbeResult{}, refused(v, err)
+	}
+	defer transport.CloseIdleConnections()
+	client, err := openstack.NewClient(v.AuthURL)
+	if err != nil {
+		return ProbeResult{}, refused(v, err)
+	}
+	client.HTTPClient = http.Client{Transport: transport, CheckRedirect: noRedirects}
+	opts := &tokens.AuthOptions{
+		IdentityEndpoint: v.AuthURL, Username: user, UserID: text(v.Auth, "user_id"), Password: password,
+		Scope: projectScope(v),
+	}
+	if opts.UserID == "" {
+		opts.DomainName, opts.DomainID = text(v.Auth, "user_domain_name"), text(v.Auth, "user_domain_id")
+		if opts.DomainID != "" {
+			opts.DomainName = ""
+		} else if opts.DomainName == "" {
+			opts.DomainName = "Default"
+		}
+	} else {
+		opts.Username = ""
+	}
+	identity := &gophercloud.ServiceClient{ProviderClient: client, Endpoint: v.AuthURL + "/", Type: "identity"}
+	created := tokens.Create(ctx, identity, opts)
+	if created.Err != nil {
+		return ProbeResult{}, keystoneError(v, created.Err)
+	}
+	id, err := created.ExtractTokenID()
+	if err != nil {
+		return ProbeResult{}, unreachable(v, err)
+	}
+	client.SetToken(id)
+	var found ProbeResult
+	if project, err := created.ExtractProject(); err == nil && project != nil {
+		found.ProjectID = project.ID
+	}
+	if found.Regions, err = listRegions(ctx, identity); err != nil || len(found.Regions) == 0 {
+		if ctx.Err() != nil {
+			return ProbeResult{}, unreachable(v, ctx.Err())
+		}
+		catalog, err := created.ExtractServiceCatalog()
+		if err != nil {
+			return ProbeResult{}, unreachable(v, err)
+		}
+		found.Regions = catalogRegions(catalog)
+	}
+	return found, nil
+}
+
+func noRedirects(*http.Request, []*http.Request) error {
+	return errors.New("the VIM answers with a redirect; register the address it redirects to")
+}
+
+func projectScope(v lcm.VIM) tokens.Scope {
+	if id := text(v.Project, "id"); id != "" {
+		return tokens.Scope{ProjectID: id}
+	}
+	scope := tokens.Scope{
+		ProjectName: text(v.Project, "name"),
+		DomainName:  text(v.Project, "project_domain_name"), DomainID: text(v.Project, "project_domain_id"),
+	}
+	if scope.DomainID != "" {
+		scope.DomainName = ""
+	} else if scope.DomainName == "" {
+		scope.DomainName = "Default"
+	}
+	return scope
+}
+
+// keystoneError classes what Keystone answered to a login.
+func keystoneError(v lcm.VIM, err error) error {
+	for _, code := range []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden} {
+		if gophercloud.ResponseCodeIs(err, code) {
+			return refused(v, errors.New("Keystone answered "+http.StatusText(code)))
+		}
+	}
+	var unexpected gophercloud.ErrUnexpectedResponseCode
+	if errors.As(err, &unexpected) {
+		return unreachable(v, errors.New("Keystone answered "+http.StatusText(unexpected.Actual)))
+	}
+	return unreachable(v, err)
+}
+
+func listRegions(ctx context.Context, identity *gophercloud.ServiceClient) ([]string, error) {
+	pages, err := regions.List(identity, nil).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := regions.ExtractRegions(pages)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, r := range list {
+		ids = append(ids, r.ID)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+func catalogRegions(catalog *tokens.ServiceCatalog) []string {
+	var ids []string
+	for _, entry := range catalog.Entries {
+		for _, e := range entry.Endpoints {
+			region := e.RegionID
+			if region == "" {
+				region = e.Region
+			}
+			if region != "" && !slices.Contains(ids, region) {
+				ids = append(ids, region)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// transportFor makes the transport to one VIM: the system's authorities or those of ssl_ca_cert; not verifying is what
+// the operator has chosen for this VIM.
+func transportFor(v lcm.VIM, verify bool) (*http.Transport, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if pem := text(v.Auth, "ssl_ca_cert"); pem != "" {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(normalPEM(pem))) {
+			return nil, errors.New("ssl_ca_cert holds no PEM certificate")
+		}
+	}
+	if !verify {
+		config.InsecureSkipVerify = true //nolint:gosec // chosen by the operator for this VIM, in its registration
+	}
+	cert, key := text(v.Auth, "client_cert"), text(v.Auth, "client_key")
+	if cert != "" || key != "" {
+		pair, err := tls.X509KeyPair([]byte(normalPEM(cert)), []byte(normalPEM(key)))
+		if err != nil {
+			return nil, errors.New("client_cert and client_key are not a PEM certificate and its key")
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 256 << 10,
+	}, nil
+}

@@ -1,0 +1,222 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim"
+)
+
+// Options say what to set up.
+type Options struct {
+	// Nodes is how many server processes there are; one when 0.
+	Nodes int
+	// Tags are build tags of the binary.
+	Tags []string
+	// Durable leaves the database's fsync on.
+	Durable bool
+	// Keystone has the API ask for tokens of the simulated Keystone; else it asks for nothing.
+	Keystone bool
+	// VIM configures the simulated OpenStack. NFVOrchestrationURL is filled in.
+	VIM vimsim.Config
+	// Env are variables ("VNFM_…=…") of all nodes, over those of the harness.
+	Env []string
+}
+
+// Cluster is a set of nodes over one database, beside one simulated OpenStack.
+type Cluster struct {
+	Sim         *vimsim.Server
+	Nodes       []*Node
+	DatabaseURL string
+	Dir         string // a temporary folder of the cluster's own
+}
+
+// New is [Start] for a test: what cannot be set up fails it, all of it is taken down when it ends, and when it has
+// failed the ends of the nodes' logs are shown.
+func New(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // the binary may have to be built
+	defer cancel()
+	c, err := Start(ctx, o)
+	if err != nil {
+		t.Fatalf("set up the cluster: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, n := range c.Nodes {
+				t.Logf("the end of the log of node %d:\n%s", n.Number, n.LogTail(200))
+			}
+		}
+		c.Close()
+	})
+	return c
+}
+
+// Start sets up a cluster and returns when all nodes are ready. It must be closed.
+func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
+	binary, err := Binary(ctx, o.Tags...)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	if c.DatabaseURL, err = database(ctx, o.Durable); err != nil {
+		return nil, fmt.Errorf("make a database: %w", err)
+	}
+	shared.mu.Lock()
+	parent := shared.dir
+	shared.mu.Unlock()
+	if c.Dir, err = os.MkdirTemp(parent, "cluster-"); err != nil {
+		return nil, err
+	}
+	keys := filepath.Join(c.Dir, "keys")
+	if err := os.WriteFile(keys, []byte(newKey()), 0o600); err != nil {
+		return nil, err
+	}
+	for n := range max(1, o.Nodes) {
+		node, err := newNode(n, binary, c.Dir)
+		if err != nil {
+			return nil, err
+		}
+		c.Nodes = append(c.Nodes, node)
+	}
+	o.VIM.NFVOrchestrationURL = c.Nodes[0].URL
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	// The cloud outlives the context of its start.
+	if c.Sim, err = vimsim.Serve(context.WithoutCancel(ctx), "127.0.0.1:0", o.VIM, log); err != nil {
+		return nil, err
+	}
+	env := []string{
+		"VNFM_DATABASE_URL=" + c.DatabaseURL, "VNFM_SECRETS_KEY_FILE=" + keys,
+		"VNFM_OPENSTACK_POLL_MIN=20ms", "VNFM_OPENSTACK_POLL_MAX=100ms", "VNFM_OPENSTACK_REQUESTS_PER_SECOND=0",
+		// A python3 in somebody's home, first in the PATH, cannot be run by the unprivileged user of scripts.
+		"VNFM_OPENSTACK_PYTHON=/usr/bin/python3",
+		// Simulated servers have no SSH to install a cluster through.
+		"VNFM_MGMT_DRIVERS=vnflcm_noop=noop,mgmt-drivers-kubernetes=noop",
+	}
+	if o.Keystone {
+		env = append(env, "VNFM_AUTH_MODE=keystone", "VNFM_AUTH_KEYSTONE_AUTH_URL="+c.Sim.AuthURL,
+			"VNFM_AUTH_KEYSTONE_USERNAME="+User, "VNFM_AUTH_KEYSTONE_PASSWORD="+Password, "VNFM_AUTH_KEYSTONE_PROJECT_NAME="+Project)
+	}
+	for _, n := range c.Nodes {
+		n.env = append(append(n.env, env...), o.Env...)
+		n.env = append(n.env, "VNFM_ENDPOINT_URL="+n.URL)
+		if err := n.Start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// The account of the simulated OpenStack that VIMs are registered with.
+const (
+	User     = "nfv_user"
+	Password = "devstack"
+	Project  = "nfv"
+)
+
+func newKey() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return "1:" + base64.StdEncoding.EncodeToString(key) + "\n"
+}
+
+// Close kills the nodes and takes the cloud and the folder down. The database goes with [Cleanup].
+func (c *Cluster) Close() {
+	for _, n := range c.Nodes {
+		n.Kill()
+	}
+	if c.Sim != nil {
+		c.Sim.Close()
+	}
+	if c.Dir != "" {
+		_ = os.RemoveAll(c.Dir)
+	}
+}
+
+// API returns a client of node n.
+func (c *Cluster) API(n int) *Client { return NewClient(c.Nodes[n].URL) }
+
+// Logs are the logs of all nodes.
+func (c *Cluster) Logs() string {
+	var b strings.Builder
+	for _, n := range c.Nodes {
+		raw, err := os.ReadFile(n.LogPath)
+		if err == nil {
+			b.Write(raw)
+		}
+	}
+	return b.String()
+}
+
+// Notification is a row of the outbox.
+type Notification struct {
+	ID, Type string
+	OpOccID  string // empty for one about an instance
+	Seq      int64
+	Body     json.RawMessage
+}
+
+// Notifications reads an instance's notifications from the database, in the order in which they were made.
+func (c *Cluster) Notifications(ctx context.Context, instanceID string) ([]Notification, error) {
+	conn, err := pgx.Connect(ctx, c.DatabaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster's database: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	rows, err := conn.Query(ctx, `SELECT id::text, type, coalesce(op_occ_id::text, ''), seq, body FROM notifications
+		WHERE vnf_instance_id = $1::uuid ORDER BY created_at, op_occ_id, seq`, instanceID)
+	if err != nil {
+		return nil, fmt.Errorf("list the notifications of instance %s: %w", instanceID, err)
+	}
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (Notification, error) {
+		var n Notification
+		return n, r.Scan(&n.ID, &n.Type, &n.OpOccID, &n.Seq, &n.Body)
+	})
+}
+
+// Find returns the simulated cloud's stack of a VNF instance, nil when there is none that lives.
+func (c *Cluster) Find(instanceID string) *vimsim.StackState {
+	for _, s := range c.Sim.Cloud.State().Stacks {
+		if s.Name == "vnflcm_"+instanceID && s.Status != "DELETE_COMPLETE" {
+			return &s
+		}
+	}
+	return nil
+}
+
+// Await calls ready until it tells true, or an error, or ctx ends.
+func Await(ctx context.Context, what string, ready func(ctx context.Context) (bool, error)) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := ready(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("wait until %s: %w", what, err)
+		case ok:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w", what, errors.Join(context.Cause(ctx), err))
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,1 @@
+# Served by the built-in driver.
