@@ -33,15 +33,24 @@ func load(file string) (*config.Config, *slog.Logger, error) {
 func httpClient(caFile string, timeout time.Duration) (*http.Client, error) {
 	tr := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
 	if caFile != "" {
-		pem, err := os.ReadFile(caFile)
+		pool, err := certificates(caFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the CA file: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA file %s holds no PEM certificate", caFile)
+			return nil, err
 		}
 		tr.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	return &http.Client{Transport: tr, Timeout: timeout}, nil
+}
+
+// certificates reads the CAs of a PEM file.
+func certificates(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the CA file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("CA file %s holds no PEM certificate", file)
+	}
+	return pool, nil
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -168,6 +170,9 @@ func (s *server) run(ctx context.Context, listening func(net.Addr)) error {
 			}
 		})
 	}
+	if s.cfg.Debug.Listen != "" {
+		part("profiler", func() error { return s.serveDebug(ctx) })
+	}
 	if s.postgres != nil {
 		part("private PostgreSQL", func() error {
 			select {
@@ -224,14 +229,11 @@ func (s *server) serveAPI(ctx context.Context, listening func(net.Addr)) error {
 		Handler: handler, ReadHeaderTimeout: s.cfg.Limits.HeaderTimeout, IdleTimeout: s.cfg.Limits.IdleTimeout,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	go func() {
-		<-ctx.Done()
-		end, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Engine.StopTimeout)
-		defer stop()
-		if srv.Shutdown(end) != nil {
-			_ = srv.Close()
-		}
-	}()
+	stopped := s.shutWith(ctx, srv)
+	defer stopped()
+	if srv.TLSConfig, err = s.clientCertificates(); err != nil {
+		return err
+	}
 	s.log.Info("the API answers", "address", ln.Addr().String(), "endpoint", s.cfg.EndpointURL)
 	if listening != nil {
 		listening(ln.Addr())
@@ -245,6 +247,52 @@ func (s *server) serveAPI(ctx context.Context, listening func(net.Addr)) error {
 		return nil
 	}
 	return err
+}
+
+// shutWith shuts the listener when ctx ends; the function that it returns waits until requests under way are answered.
+func (s *server) shutWith(ctx context.Context, srv *http.Server) func() {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Engine.StopTimeout)
+		defer cancel()
+		if srv.Shutdown(end) != nil {
+			_ = srv.Close()
+		}
+	})
+	return func() {
+		if !stop() {
+			<-done
+		}
+	}
+}
+
+// clientCertificates makes the listener ask for certificates of tls.client_ca; nil without one.
+func (s *server) clientCertificates() (*tls.Config, error) {
+	if s.cfg.TLS.ClientCA == "" {
+		return nil, nil //nolint:nilnil // the server's default
+	}
+	pool, err := certificates(s.cfg.TLS.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("tls.client_ca: %w", err)
+	}
+	return &tls.Config{ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}, nil
+}
+
+// serveDebug serves Go's profiler on its own loopback listener.
+func (s *server) serveDebug(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	srv := &http.Server{Addr: s.cfg.Debug.Listen, Handler: mux, ReadHeaderTimeout: s.cfg.Limits.HeaderTimeout}
+	stopped := s.shutWith(ctx, srv)
+	defer stopped()
+	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 func (s *server) authenticator() (httpapi.Authenticator, error) {

@@ -14,13 +14,13 @@ type Config struct {
 	TLS        TLS        `yaml:"tls" doc:"TLS of the API's listener."`
 	Secrets    Secrets    `yaml:"secrets" doc:"Sealing of credentials at rest."`
 	Openstack  Openstack  `yaml:"openstack" doc:"OpenStack VIMs."`
-	Kubernetes Kubernetes `yaml:"kubernetes" doc:"Kubernetes VIMs."`
 	VIM        VIM        `yaml:"vim" doc:"Registered VIMs of every kind."`
 	VNFPackage VNFPackage `yaml:"vnf_package" doc:"VNF packages."`
 	Engine     Engine     `yaml:"engine" doc:"Execution of lifecycle operations."`
 	Mgmt       Mgmt       `yaml:"mgmt" doc:"Management drivers."`
 	Paging     Paging     `yaml:"paging" doc:"Paging of lists."`
 	Limits     Limits     `yaml:"limits" doc:"What a request may cost."`
+	Debug      Debug      `yaml:"debug" doc:"Looking inside."`
 }
 
 // Database says where PostgreSQL is.
@@ -90,11 +90,6 @@ type Openstack struct {
 	RequestTimeout    time.Duration `yaml:"request_timeout" doc:"Wait for one answer of a VIM." min:"1s"`
 }
 
-// Kubernetes holds the waits of Kubernetes VIMs.
-type Kubernetes struct {
-	StackTimeout time.Duration `yaml:"stack_timeout" doc:"Wait for an instance's objects to become ready or to be gone." min:"1s"`
-}
-
 // VIM is how registered VIMs are watched.
 type VIM struct {
 	ProbeInterval time.Duration `yaml:"probe_interval" doc:"Pause between looks at whether a registered VIM can be reached." min:"1s"`
@@ -104,12 +99,11 @@ type VIM struct {
 
 // VNFPackage holds the limits of packages and where they may be fetched from.
 type VNFPackage struct {
-	SizeCap          Bytes    `yaml:"size_cap" doc:"Size of a package at most." min:"1"`
-	UnpackedCap      Bytes    `yaml:"unpacked_cap" doc:"Size of a package's content, unpacked, at most." min:"1"`
-	MaxEntries       int      `yaml:"max_entries" doc:"Files in a package at most." min:"1"`
-	HashingAlgorithm string   `yaml:"hashing_algorithm" doc:"Algorithm of a package's checksum." oneof:"sha256,sha512"`
-	URIHosts         []string `yaml:"uri_hosts" doc:"The only hosts that upload_from_uri may fetch from: a name, or .domain for all below it. Empty: any."`
-	URIAllow         []string `yaml:"uri_allow" doc:"CIDRs or addresses that upload_from_uri may reach although they are closed by default (link-local, metadata services)."`
+	SizeCap     Bytes    `yaml:"size_cap" doc:"Size of a package at most." min:"1"`
+	UnpackedCap Bytes    `yaml:"unpacked_cap" doc:"Size of a package's content, unpacked, at most." min:"1"`
+	MaxEntries  int      `yaml:"max_entries" doc:"Files in a package at most." min:"1"`
+	URIHosts    []string `yaml:"uri_hosts" doc:"The only hosts that upload_from_uri may fetch from: a name, or .domain for all below it. Empty: any."`
+	URIAllow    []string `yaml:"uri_allow" doc:"CIDRs or addresses that upload_from_uri may reach although they are closed by default (link-local, metadata services)."`
 }
 
 // Engine is how operations are run.
@@ -138,4 +132,9 @@ type Limits struct {
 	HeaderTimeout time.Duration `yaml:"header_timeout" doc:"Time that a request's header may take to come in." min:"100ms"`
 	IdleTimeout   time.Duration `yaml:"idle_timeout" doc:"Time that an idle connection is kept." min:"1s"`
 	MaxConcurrent int           `yaml:"max_concurrent" doc:"Requests at the same time at most; more are answered 503." min:"1"`
+}
+
+// Debug opens ways to look inside.
+type Debug struct {
+	Listen string `yaml:"listen" doc:"Loopback address and port of Go's profiler (/debug/pprof/). Empty: none."`
 }

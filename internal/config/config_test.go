@@ -44,10 +44,10 @@ func TestNothingGivesTheDefaults(t *testing.T) {
 	}
 	for got, want := range map[any]any{
 		cfg.Listen: "127.0.0.1:9890", cfg.EndpointURL: "http://127.0.0.1:9890", cfg.Openstack.StackTimeout: 600 * time.Second,
-		cfg.Kubernetes.StackTimeout: 500 * time.Second, cfg.Openstack.UserDataTimeout: 60 * time.Second, cfg.Paging.PageSize: 100,
+		cfg.Openstack.UserDataTimeout: 60 * time.Second, cfg.Paging.PageSize: 100,
 		cfg.Engine.FetchCooldown: 5 * time.Millisecond, cfg.Engine.FetchPoll: 200 * time.Millisecond,
-		cfg.Engine.TakeoverInterval: 2 * time.Second, cfg.VNFPackage.HashingAlgorithm: "sha512",
-		cfg.Secrets.KeyFile: filepath.Join(cfg.Database.PrivateDir, "secrets.key"),
+		cfg.Engine.TakeoverInterval: 2 * time.Second,
+		cfg.Secrets.KeyFile:         filepath.Join(cfg.Database.PrivateDir, "secrets.key"),
 	} {
 		if got != want {
 			t.Errorf("got %v, want %v", got, want)
@@ -133,7 +133,7 @@ func TestProblems(t *testing.T) {
 		"client ca":                {"tls: {client_ca: a.pem}\n", nil, []string{"tls.client_ca: client certificates need"}},
 		"endpoint":                 {"endpoint_url: ftp://x\n", nil, []string{"endpoint_url: \"ftp://x\" is not an http or https URL"}},
 		"database":                 {"database: {url: \"mysql://root:topsecret@x\"}\n", nil, []string{"database.url: it must begin with postgres://", "secrets.key_file: with database.url"}},
-		"poll":                     {"openstack: {poll_min: 20s}\n", nil, []string{"openstack.poll_min: 20s is longer than poll_max, 10s"}},
+		"poll":                     {"openstack: {poll_min: 20s}\n", nil, []string{"openstack.poll_min: 20s is longer than poll_max, 2s"}},
 		"uri":                      {"vnf_package: {uri_allow: [x], uri_hosts: [\"http://x/\"]}\n", nil, []string{"vnf_package.uri_allow: \"x\" is neither", "vnf_package.uri_hosts: \"http://x/\" is neither"}},
 		"mgmt":                     {"mgmt: {drivers: {x: \"\"}}\n", nil, []string{"mgmt.drivers: \"x\": \"\" needs"}},
 		"map in env":               {"", []string{"VNFM_MGMT_DRIVERS=noop"}, []string{"VNFM_MGMT_DRIVERS: mgmt.drivers: a map is written"}},

@@ -220,6 +220,11 @@ func (c *Config) checkDatabase(bad report) {
 }
 
 func (c *Config) checkRest(bad report) {
+	if c.Debug.Listen != "" {
+		if host, _, err := net.SplitHostPort(c.Debug.Listen); err != nil || !loopback(host) {
+			bad("debug.listen", "%q is no loopback address with a port, such as 127.0.0.1:6060", c.Debug.Listen)
+		}
+	}
 	if o := c.Openstack; o.PollMin > o.PollMax {
 		bad("openstack.poll_min", "%s is longer than poll_max, %s", o.PollMin, o.PollMax)
 	}

@@ -81,11 +81,9 @@ func ParseKeys(text string) (*Sealer, error) {
 	return NewSealer(current, keys)
 }
 
-// NewKeyLine returns a fresh key as a line of a key file.
-func NewKeyLine(id uint32) string {
-	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key) // never fails (crypto/rand)
-	return fmt.Sprintf("%d:%s\n", id, base64.StdEncoding.EncodeToString(key))
+// stale tells whether an envelope was sealed under another key than the current one.
+func (s *Sealer) stale(envelope []byte) bool {
+	return len(envelope) < sealHeader || binary.BigEndian.Uint32(envelope[1:5]) != s.current
 }
 
 // Seal returns the envelope of plain for its place. It fails without a Sealer: nothing secret is ever stored in clear.
