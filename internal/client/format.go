@@ -360,9 +360,11 @@ func wrapLine(words []string, w int) []string {
 		for len(words) > 0 && n+textWidth(words[0]) <= w {
 			cur, n, words = append(cur, words[0]), n+textWidth(words[0]), words[1:]
 		}
-		if len(words) > 0 && textWidth(words[0]) > w {
-			head, rest := breakWord(words[0], max(1, w-n))
-			cur = append(cur, head)
+		if len(words) > 0 && textWidth(words[0]) > w && (n < w || len(cur) == 0) {
+			head, rest := breakWord(words[0], w-n, len(cur) == 0)
+			if head != "" {
+				cur = append(cur, head)
+			}
 			words = words[1:]
 			if rest != "" {
 				words = append([]string{rest}, words...)
@@ -380,8 +382,9 @@ func wrapLine(words []string, w int) []string {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// breakWord cuts a word so that its head fits a space, after the last hyphen in it if there is one.
-func breakWord(word string, space int) (string, string) {
+// breakWord cuts a word so that its head fits a space, after the last hyphen in it if there is one. With some the head
+// has a letter even if that is too wide.
+func breakWord(word string, space int, some bool) (string, string) {
 	runes := []rune(word)
 	end, n := 0, 0
 	for end < len(runes) {
@@ -390,7 +393,9 @@ func breakWord(word string, space int) (string, string) {
 		}
 		end++
 	}
-	end = max(end, 1)
+	if some {
+		end = max(end, 1)
+	}
 	for i := end - 1; i > 0; i-- {
 		if runes[i] == '-' {
 			if strings.Trim(string(runes[:i]), "-") != "" {

@@ -43,7 +43,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/healthz", "", nil, 405, "", "", "Allow: GET,HEAD"},
 		{"GET", "/nowhere", "", nil, 404, "", "", ""},
 
-		{"GET", "/vnflcm/api_versions", "", []string{"Version: 2.0.0"}, 200, "", `{"apiVersions":[{"isDeprecated":false,"version":"1.3.0"}],"uriPrefix":"/vnflcm"}`, "Version: 1.3.0"},
+		{"GET", "/vnflcm/api_versions", "", []string{"Version: 2.0.0"}, 200, "", `{"uriPrefix":"/vnflcm","apiVersions":[{"version":"1.3.0","isDeprecated":false}]}`, "Version: 1.3.0"},
 		{"GET", "/vnflcm/v1/api_versions", "", nil, 200, "", `"uriPrefix":"/vnflcm/v1"`, "Version: 1.3.0"},
 		{"POST", "/vnflcm/api_versions", "", nil, 405, "", "", "Allow: GET"},
 

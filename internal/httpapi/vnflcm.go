@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/vnflcmapi"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -21,11 +20,11 @@ type vnflcm struct{ *server }
 
 var _ vnflcmapi.StrictServerInterface = vnflcm{}
 
+// apiVersions answers an ApiVersionInformation of one version (SOL013 v2.6.1 §9.1), its members in the order in which
+// the clients print them.
 func apiVersions(prefix, version string) (response, error) {
-	out, err := jsonReply(http.StatusOK, sol003.ApiVersionInformation{
-		UriPrefix: prefix, ApiVersions: []sol003.ApiVersion{{Version: version}},
-	})
-	return response{out}, err
+	return response{&reply{status: http.StatusOK,
+		body: []byte(`{"uriPrefix":"` + prefix + `","apiVersions":[{"version":"` + version + `","isDeprecated":false}]}`)}}, nil
 }
 
 func (v vnflcm) GetVnflcmApiVersions(context.Context, vnflcmapi.GetVnflcmApiVersionsRequestObject) (vnflcmapi.GetVnflcmApiVersionsResponseObject, error) {

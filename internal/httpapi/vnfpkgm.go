@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -164,8 +165,10 @@ type patientReader struct {
 func (p *patientReader) Read(b []byte) (int, error) {
 	extend(p.set, p.stall)
 	n, err := p.r.Read(b)
-	if err != nil {
-		_ = p.set(time.Time{}) // the deadline must not end what the request goes on to do
+	if errors.Is(err, io.EOF) {
+		// All is there: the deadline must not end what the request goes on to do. After any other error it must stay,
+		// since net/http reads on for a while.
+		_ = p.set(time.Time{})
 	}
 	return n, err
 }
