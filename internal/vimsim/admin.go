@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -135,7 +136,15 @@ func (c *Cloud) Reset() {
 }
 
 func (c *Cloud) routeAdmin(r chi.Router) {
-	h := func(f handlerFunc) http.HandlerFunc { return c.handle(keystoneShape, true, f) }
+	h := func(f handlerFunc) http.HandlerFunc {
+		return c.handle(keystoneShape, true, func(r *request) (reply, error) {
+			// There is no password here, so only this machine may come in.
+			if a, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !a.Addr().Unmap().IsLoopback() {
+				return reply{}, fail(403, "", "The simulator's controls are open to loopback only.")
+			}
+			return f(r)
+		})
+	}
 	r.Get("/vimsim/state", h(func(*request) (reply, error) { return ok(c.State()) }))
 	r.Get("/vimsim/journal", h(func(*request) (reply, error) { return ok(map[string]any{"journal": c.Journal()}) }))
 	r.Get("/vimsim/faults", h(func(*request) (reply, error) { return ok(map[string]any{"faults": c.Faults()}) }))

@@ -334,14 +334,14 @@ func TestUpdateReplaces(t *testing.T) {
 	if code, _ := l.heat("PATCH", "/stacks/u/"+id, with(tmpl("net1", ", fixed_ips: [{ip_address: 10.10.0.77}]", "  x: {type: OS::Cinder::Volume, properties: {size: 1}}\n"), "disable_rollback", false)); code != 202 {
 		t.Fatal(code)
 	}
-	l.await2("u", id, "ROLLBACK_COMPLETE")
+	l.awaitThrough("u", id, "ROLLBACK_COMPLETE")
 	l.heat("DELETE", "/stacks/u/"+id, nil)
 	l.await("u", id, "DELETE_COMPLETE")
 	l.empty()
 }
 
-// await2 waits through failed states.
-func (l *lab) await2(name, id, want string) {
+// awaitThrough waits through failed states.
+func (l *lab) awaitThrough(name, id, want string) {
 	l.t.Helper()
 	l.until(want, func() bool { return l.show(name, id)["stack_status"] == want })
 }

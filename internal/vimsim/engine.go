@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim/hot"
@@ -214,7 +215,7 @@ func (c *Cloud) converge(ctx context.Context, s *stack, action string) error {
 		}
 	}
 	c.mu.Unlock()
-	return c.removeAll(ctx, s, gone)
+	return c.removeAll(ctx, gone)
 }
 
 // graph lists the enabled resources of a stack's template with their needs.
@@ -227,10 +228,56 @@ func (c *Cloud) graph(s *stack) (map[string][]string, error) {
 			return nil, err
 		}
 		if on {
-			needs[name] = d.Deps()
+			needs[name] = c.needsOf(s, d)
 		}
 	}
 	return needs, nil
+}
+
+// needsOf lists what a resource is built on: what it refers to, and like in
+// Heat the subnets of the networks that it refers to, which give its ports
+// their addresses.
+func (c *Cloud) needsOf(s *stack, d *hot.Resource) []string {
+	needs := d.Deps()
+	switch {
+	case d.Type == "OS::Neutron::Port", d.Type == "OS::Nova::Server", d.Type == "OS::Heat::AutoScalingGroup", d.Type == "OS::Heat::ResourceGroup", registry[d.Type] == nil:
+	default:
+		return needs
+	}
+	var nets []string
+	for _, n := range needs {
+		if r := s.tmpl.Resources[n]; r != nil && r.Type == "OS::Neutron::Net" {
+			nets = append(nets, n)
+		}
+	}
+	if len(nets) == 0 {
+		return needs
+	}
+	for name, sub := range s.tmpl.Resources {
+		if sub.Type != "OS::Neutron::Subnet" || slices.Contains(needs, name) {
+			continue
+		}
+		on := slices.ContainsFunc(sub.Deps(), func(n string) bool { return slices.Contains(nets, n) })
+		if on && !dependsOn(s.tmpl, sub, d.Name, map[string]bool{}) {
+			needs = append(needs, name)
+		}
+	}
+	return needs
+}
+
+func dependsOn(t *hot.Template, r *hot.Resource, name string, seen map[string]bool) bool {
+	for _, n := range r.Deps() {
+		if n == name {
+			return true
+		}
+		if !seen[n] && t.Resources[n] != nil {
+			seen[n] = true
+			if dependsOn(t, t.Resources[n], name, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // change is what an update does to one resource.
@@ -278,7 +325,7 @@ func (c *Cloud) convergeOne(ctx context.Context, s *stack, name, action string) 
 	if old != nil {
 		switch c.changeOf(t, old, def, props) {
 		case changeNothing:
-			old.def, old.needs = def, def.Deps()
+			old.def, old.needs = def, c.needsOf(s, def)
 			return nil
 		case changeInPlace:
 			return c.doUpdate(ctx, t, old, def, props)
@@ -298,7 +345,7 @@ func (c *Cloud) newResource(s *stack, def *hot.Resource, props doc) *resource {
 	now := c.clk.Now()
 	r := &resource{
 		seq: c.heat.next, uuid: newID(), name: def.Name, typ: def.Type, stack: s, def: def, props: props, created: now, updated: now,
-		data: map[string]any{}, metadata: doc{}, needs: def.Deps(), action: actInit, status: stComplete,
+		data: map[string]any{}, metadata: doc{}, needs: c.needsOf(s, def), action: actInit, status: stComplete,
 	}
 	if def.Metadata != nil {
 		if m, err := c.resolver(s).Properties(def.Metadata); err == nil {
@@ -484,16 +531,45 @@ func (c *Cloud) doUpdate(ctx context.Context, t *rtype, r *resource, def *hot.Re
 		return t.update(e, r, props)
 	})
 	if err == nil {
-		r.props, r.def, r.needs = props, def, def.Deps()
+		r.props, r.def, r.needs = props, def, c.needsOf(r.stack, def)
 	}
 	return err
 }
 
-// removeAll deletes resources of a stack, users before what they use.
-func (c *Cloud) removeAll(ctx context.Context, s *stack, list []*resource) error {
-	if len(list) == 0 {
-		return nil
+// removeAll deletes resources of a stack, users before what they use. What is
+// refused as being in use is tried again, as Heat does, while others go.
+func (c *Cloud) removeAll(ctx context.Context, list []*resource) error {
+	for {
+		later, err := c.removeOnce(ctx, list)
+		if err != nil || len(later) == 0 {
+			return err
+		}
+		if len(later) == len(list) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return conflictOf(later)
+		}
+		list = later
 	}
+}
+
+func conflictOf(list []*resource) error {
+	r := list[0]
+	f, _ := r.data["conflict"].(*failure)
+	if f == nil {
+		f = &failure{class: "Conflict", path: []string{"resources", r.name}, msg: "It is still in use."}
+	}
+	return f
+}
+
+func isConflict(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && (strings.HasSuffix(f.class, "InUseClient") || f.class == "Conflict")
+}
+
+// removeOnce deletes what can be deleted and returns what is still in use.
+func (c *Cloud) removeOnce(ctx context.Context, list []*resource) ([]*resource, error) {
+	var later []*resource
 	byName := map[string][]string{}
 	byID := map[string]*resource{}
 	c.mu.Lock()
@@ -513,11 +589,21 @@ func (c *Cloud) removeAll(ctx context.Context, s *stack, list []*resource) error
 		}
 	}
 	c.mu.Unlock()
-	return parallel(ctx, needs, nil, func(id string) error {
+	err := parallel(ctx, needs, nil, func(id string) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.doDelete(ctx, byID[id])
+		r := byID[id]
+		err := c.doDelete(ctx, r)
+		if isConflict(err) {
+			var f *failure
+			errors.As(err, &f)
+			r.data["conflict"] = f
+			later = append(later, r)
+			return nil
+		}
+		return err
 	})
+	return later, err
 }
 
 func (c *Cloud) doDelete(ctx context.Context, r *resource) error {
@@ -553,7 +639,7 @@ func (c *Cloud) destroy(ctx context.Context, s *stack) error {
 		all = append(all, s.res[n])
 	}
 	c.mu.Unlock()
-	return c.removeAll(ctx, s, all)
+	return c.removeAll(ctx, all)
 }
 
 // stackFault applies a fault on a whole stack; it returns the failure, if any.
@@ -629,7 +715,12 @@ func (c *Cloud) startUpdate(s *stack, next *stack) {
 			s.tmpl, s.files, s.params, s.values, s.env = from.tmpl, from.files, from.params, from.values, from.env
 		}
 	}
-	s.updated = c.clk.Now()
+	// Clients tell updates apart by a time of whole seconds.
+	if now := c.clk.Now().Truncate(time.Second); now.After(s.updated) {
+		s.updated = now
+	} else {
+		s.updated = s.updated.Add(time.Second)
+	}
 	s.undo = apply(&before)
 	s.tags, s.timeout, s.disableRollback = next.tags, next.timeout, next.disableRollback
 	c.begin(s, actUpdate, apply(next), func(ctx context.Context) error {

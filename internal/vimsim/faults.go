@@ -12,7 +12,8 @@ import (
 //
 // ResourceType is a Heat resource type (OS::Nova::Server, a template file), or
 // "stack" for a stack as a whole, or an API: "keystone", "glance", "heat",
-// "nova", "neutron", "cinder"; "*" is every API. For a resource type and for
+// "nova", "neutron", "cinder"; "*" is every API. OS::Glance::Image with the
+// action create acts on an image's upload or import. For a resource type and for
 // "stack" the effects fail, hang, slow and quota act inside Heat; http, reset
 // and truncate always act on API requests (for "stack": requests under
 // /stacks), as do slow and hang of an API.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -497,9 +496,4 @@ func contains(l []string, s string) bool {
 		}
 	}
 	return false
-}
-
-func globMatch(pattern, s string) bool {
-	m, err := path.Match(pattern, s)
-	return err == nil && m
 }

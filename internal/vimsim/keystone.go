@@ -345,6 +345,7 @@ func (c *Cloud) catalog(root string, p *project) []doc {
 		{"identity", "keystone", root + "/identity/v3"},
 		{"image", "glance", root + "/image"},
 		{"compute", "nova", root + "/compute/v2.1"},
+		{"placement", "placement", root + "/placement"},
 		{"network", "neutron", root + "/network"},
 		{"volumev3", "cinderv3", root + "/volume/v3/" + p.id},
 		{"block-storage", "cinder", root + "/volume/v3/" + p.id},

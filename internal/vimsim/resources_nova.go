@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim/hot"
 )
@@ -233,10 +234,14 @@ func createServer(e *exec, r *resource, p doc) error {
 	}
 	r.phys = s.id
 	if s.status == "BUILD" {
+		specs, _ := f["extra_specs"].(map[string]any)
+		e.delay += time.Duration(toInt(specs[specDelay])) * time.Second
 		if err := e.wait(); err != nil {
 			return err
 		}
-		if e.inject != nil && e.inject.Effect == EffectFail {
+		if specs[specFail] == "1" {
+			c.breakServer(s, 500, "Build of instance "+s.id+" aborted: the flavor asks for a failure.")
+		} else if e.inject != nil && e.inject.Effect == EffectFail {
 			c.breakServer(s, 500, orText(e.inject.Reason, "An injected fault."))
 		} else {
 			c.activate(s)

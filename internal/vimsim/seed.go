@@ -7,11 +7,20 @@ type flavorSeed struct {
 	name             string
 	id               string
 	vcpus, ram, disk int64
+	specs            doc
 }
 
+// Extra specs of a flavor by which servers misbehave, as in the test lab with
+// real services: seconds until a server is built, and a build that fails.
+const (
+	specDelay = "oslab:delay"
+	specFail  = "oslab:fail"
+)
+
 var seedFlavors = []flavorSeed{
-	{"m1.tiny", "1", 1, 512, 1}, {"m1.small", "2", 1, 2048, 20}, {"m1.medium", "3", 2, 4096, 40},
-	{"m1.large", "4", 4, 8192, 80}, {"m1.xlarge", "5", 8, 16384, 160},
+	{"m1.tiny", "1", 1, 512, 1, nil}, {"m1.small", "2", 1, 2048, 20, nil}, {"m1.medium", "3", 2, 4096, 40, nil},
+	{"m1.large", "4", 4, 8192, 80, nil}, {"m1.xlarge", "5", 8, 16384, 160, nil},
+	{"lab.slow", "101", 1, 512, 1, doc{specDelay: "20"}}, {"lab.fail", "102", 1, 512, 1, doc{specFail: "1"}},
 }
 
 var seedImages = []string{"cirros-0.5.2-x86_64-disk", "ubuntu-20.04"}
@@ -30,7 +39,7 @@ var seedNetworks = []netSeed{
 func (c *Cloud) seed() {
 	p := c.keys.projectID(c.cfg.Project)
 	for _, f := range seedFlavors {
-		c.nova.flavors.put(f.id, flavorDoc(f.id, f.name, f.vcpus, f.ram, f.disk, nil))
+		c.nova.flavors.put(f.id, flavorDoc(f.id, f.name, f.vcpus, f.ram, f.disk, f.specs))
 	}
 	for _, n := range seedImages {
 		c.makeSeedImage(n, p)

@@ -100,7 +100,6 @@ type event struct {
 	name, typ      string
 	phys           string
 	status, reason string
-	props          doc
 }
 
 func (s *stack) root() *stack {
@@ -270,5 +269,5 @@ func (c *Cloud) resolver(s *stack) *hot.Resolver {
 	}
 }
 
-// waitFor adds the time for a stack's timeout.
+// limit is the stack's timeout; zero is none.
 func (s *stack) limit() time.Duration { return time.Duration(s.timeout) * time.Minute }
