@@ -11,8 +11,10 @@ import (
 )
 
 // crashPoint kills the process, as kill -9 would, when it passes the point that VNFM_CRASH_AT names for the n-th time
-// ("INSTANTIATE/infra:stack-create/after" or "…#2"). With VNFM_CRASH_POINTS every point passed is appended to that
-// file instead. Built with the tag crashpoint, for the crash tests alone.
+// ("INSTANTIATE/infra:stack-create/after" or "…#2"). VNFM_CRASH_FILE names a file that holds such a point and may be
+// written at any time: of all the processes that are given it, the first to pass the point removes it and dies. With
+// VNFM_CRASH_POINTS every point passed is appended to that file. Built with the tag crashpoint, for the crash tests
+// alone.
 var crashPoint = func() func(string) {
 	at, nth, numbered := strings.Cut(os.Getenv("VNFM_CRASH_AT"), "#")
 	want := int64(1)
@@ -21,6 +23,7 @@ var crashPoint = func() func(string) {
 			want = n
 		}
 	}
+	armed := os.Getenv("VNFM_CRASH_FILE")
 	list := os.Getenv("VNFM_CRASH_POINTS")
 	var passed atomic.Int64
 	return func(point string) {
@@ -30,7 +33,13 @@ var crashPoint = func() func(string) {
 				_ = f.Close()
 			}
 		}
-		if point == at && passed.Add(1) == want {
+		die := point == at && passed.Add(1) == want
+		if armed != "" {
+			if held, err := os.ReadFile(armed); err == nil && string(held) == point { //nolint:gosec // the test's own file
+				die = os.Remove(armed) == nil || die // of several, one can remove it
+			}
+		}
+		if die {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}

@@ -30,6 +30,11 @@ type LCM interface {
 	Instantiate(ctx context.Context, s lcm.Scope, id string, req sol003.InstantiateVnfRequest, raw json.RawMessage) (opOccID string, err error)
 	// Terminate accepts a termination (§5.4.8.3.1), as Instantiate does an instantiation.
 	Terminate(ctx context.Context, s lcm.Scope, id string, req sol003.TerminateVnfRequest, raw json.RawMessage) (opOccID string, err error)
+	// Retry has a failed operation go on (§5.4.14), Rollback has it undone (§5.4.15), Fail gives it up (§5.4.16). Not
+	// found, conflict.
+	Retry(ctx context.Context, s lcm.Scope, opOccID string) error
+	Rollback(ctx context.Context, s lcm.Scope, opOccID string) error
+	Fail(ctx context.Context, s lcm.Scope, opOccID string) error
 }
 
 // Reader reads stored representations. The bodies have no _links; a body may only be used until the next one of the

@@ -101,6 +101,16 @@ func (f fakeLCM) Terminate(_ context.Context, _ lcm.Scope, id string, req sol003
 	return opOcc, f.check(id, "Can not find requested vnf: %s")
 }
 
+func (f fakeLCM) Retry(_ context.Context, _ lcm.Scope, id string) error    { return f.move(id) }
+func (f fakeLCM) Rollback(_ context.Context, _ lcm.Scope, id string) error { return f.move(id) }
+func (f fakeLCM) Fail(_ context.Context, _ lcm.Scope, id string) error     { return f.move(id) }
+
+// move lets every op occ that there is be moved.
+func (f fakeLCM) move(id string) error {
+	_, err := find(f.err, f.opOccs, id, "%s")
+	return err
+}
+
 type fakeReader struct{ *fake }
 
 func (f fakeReader) InstanceBody(_ context.Context, s lcm.Scope, id string) (lcm.Body, error) {

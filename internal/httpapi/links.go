@@ -10,8 +10,10 @@ type link struct {
 	name   string
 	suffix string
 	states []string // of the resource's state member; none: always
-	member string
-	target string
+	// operations are those of op occs that have the link; none: all.
+	operations []string
+	member     string
+	target     string
 }
 
 // resource is one kind of resource of which lists and single representations are read.
@@ -45,6 +47,9 @@ var opOccs = &resource{
 	links: []link{
 		{name: "self"},
 		{name: "vnfInstance", member: "vnfInstanceId", target: "/vnflcm/v1/vnf_instances"},
+		{name: "retry", suffix: "/retry", states: []string{"FAILED_TEMP"}},
+		{name: "rollback", suffix: "/rollback", states: []string{"FAILED_TEMP"}, operations: []string{"INSTANTIATE"}},
+		{name: "fail", suffix: "/fail", states: []string{"FAILED_TEMP"}},
 	},
 }
 
@@ -72,7 +77,8 @@ func (res *resource) appendRepresentation(dst []byte, endpoint, id string, body 
 	dst = append(dst, `"_links":{`...)
 	first := true
 	for _, l := range res.links {
-		if len(l.states) > 0 && !slices.Contains(l.states, state) {
+		if len(l.states) > 0 && !slices.Contains(l.states, state) ||
+			len(l.operations) > 0 && !slices.Contains(l.operations, topText(body, "operation")) {
 			continue
 		}
 		path, target := res.path, id

@@ -128,3 +128,23 @@ func (v vnflcm) GetVnfLcmOpOcc(ctx context.Context, req vnflcmapi.GetVnfLcmOpOcc
 	}
 	return v.show(opOccs, b, req.Params.IfNoneMatch, ""), nil
 }
+
+func (v vnflcm) RetryOperation(ctx context.Context, req vnflcmapi.RetryOperationRequestObject) (vnflcmapi.RetryOperationResponseObject, error) {
+	return v.accepted(req.VnfLcmOpOccId, v.deps.LCM.Retry(ctx, callOf(ctx).scope, req.VnfLcmOpOccId))
+}
+
+func (v vnflcm) RollbackOperation(ctx context.Context, req vnflcmapi.RollbackOperationRequestObject) (vnflcmapi.RollbackOperationResponseObject, error) {
+	return v.accepted(req.VnfLcmOpOccId, v.deps.LCM.Rollback(ctx, callOf(ctx).scope, req.VnfLcmOpOccId))
+}
+
+func (v vnflcm) FailOperation(ctx context.Context, req vnflcmapi.FailOperationRequestObject) (vnflcmapi.FailOperationResponseObject, error) {
+	scope := callOf(ctx).scope
+	if err := v.deps.LCM.Fail(ctx, scope, req.VnfLcmOpOccId); err != nil {
+		return nil, err
+	}
+	b, err := v.deps.Reader.OpOccBody(ctx, scope, req.VnfLcmOpOccId)
+	if err != nil {
+		return nil, err
+	}
+	return v.show(opOccs, b, "", ""), nil
+}

@@ -26,8 +26,9 @@ type Engine struct {
 	Now      func() time.Time
 	NewID    func() string
 	Log      *slog.Logger
-	// Probe, when set, is called at each point where a crash matters: "<operation>/<step>/before" once the intent is
-	// committed, "…/after" when the step has run and nothing is recorded yet, "…/recorded" when it is.
+	// Probe, when set, is called at each point where a crash matters: "<operation>/<step>/before" when a step is about to
+	// run (the intent of one with an effect is committed), "…/after" when it has run and nothing is recorded yet,
+	// "…/recorded" when the result of one with an effect, or the operation's end, is. A step that waits passes again.
 	Probe func(point string)
 	// Observe, when set, is told each state that an op occ has entered, and how long after its start.
 	Observe func(op *OpOcc)
@@ -174,14 +175,10 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 		}
 	}
 	point := string(r.op.Operation) + "/" + step.Name
-	if step.Effect {
-		e.probe(point + "/before")
-	}
+	e.probe(point + "/before")
 	r.x.Begun = rec.BegunAt
 	progress, err := step.Run(ctx, r.x)
-	if step.Effect {
-		e.probe(point + "/after")
-	}
+	e.probe(point + "/after")
 	if err != nil {
 		limit := cmp.Or(step.Timeout, retryFor)
 		if KindOf(err) != KindRetryable || e.Now().Sub(rec.BegunAt) >= limit || ctx.Err() != nil {

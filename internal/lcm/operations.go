@@ -9,6 +9,9 @@ import (
 
 // steps lays out the operation: grant, start, the hook before, the VIM's steps, the hook after, finish.
 func (r *run) steps() ([]Step, error) {
+	if r.op.State == sol003.LcmOperationStateRollingBack {
+		return r.rollbackSteps()
+	}
 	steps := []Step{{Name: "grant", Run: r.grant}, {Name: "start", Run: r.start}}
 	var before, after string
 	var end Step
@@ -27,22 +30,31 @@ func (r *run) steps() ([]Step, error) {
 		return nil, err
 	}
 	steps = append(steps, hook...)
-	driver, err := r.engine.Infra.Driver(r.x.Target.Type)
-	if err != nil {
-		return nil, fmt.Errorf("VIM %s: %w", r.x.Target.ID, err)
-	}
-	infra, err := driver.Steps(r.x)
+	infra, err := r.infra()
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range infra {
-		s.Name = "infra:" + s.Name
-		steps = append(steps, s)
-	}
+	steps = append(steps, infra...)
 	if hook, err = r.hook(after); err != nil {
 		return nil, err
 	}
 	return append(append(steps, hook...), end), nil
+}
+
+// infra returns the steps of the VIM's driver.
+func (r *run) infra() ([]Step, error) {
+	driver, err := r.engine.Infra.Driver(r.x.Target.Type)
+	if err != nil {
+		return nil, fmt.Errorf("VIM %s: %w", r.x.Target.ID, err)
+	}
+	steps, err := driver.Steps(r.x)
+	if err != nil {
+		return nil, err
+	}
+	for n := range steps {
+		steps[n].Name = "infra:" + steps[n].Name
+	}
+	return steps, nil
 }
 
 // hook returns the steps of the management driver that the VNFD names for the hook; none when it names none.
@@ -105,27 +117,26 @@ func (r *run) start(_ context.Context, x *Execution) (Progress, error) {
 func (r *run) instantiated(ctx context.Context, x *Execution) (Progress, error) {
 	x.Instance.State = sol003.InstantiationStateInstantiated
 	r.op.Changes = ResourceChanges(nil, x.Instance.Info)
-	return r.complete(ctx)
+	r.op.Error = nil
+	return r.end(ctx, "finish", sol003.LcmOperationStateCompleted)
 }
 
 // terminated ends TERMINATE: the instance consists of nothing any more.
 func (r *run) terminated(ctx context.Context, x *Execution) (Progress, error) {
 	r.op.Changes = ResourceChanges(x.Instance.Info, nil)
-	x.Instance.State = sol003.InstantiationStateNotInstantiated
-	x.Instance.Info, x.Instance.VimConnections, x.Instance.Infra, x.Instance.VimID = nil, nil, nil, ""
-	return r.complete(ctx)
+	clearInstance(x.Instance)
+	r.op.Error = nil
+	return r.end(ctx, "finish", sol003.LcmOperationStateCompleted)
 }
 
-// complete enters COMPLETED and commits all that is pending.
-func (r *run) complete(ctx context.Context) (Progress, error) {
-	r.op.Error = nil
-	rec := r.record("finish")
+// end enters the operation's last state and commits all that is pending.
+func (r *run) end(ctx context.Context, step string, state sol003.LcmOperationState) (Progress, error) {
+	rec := r.record(step)
 	rec.Done, rec.DoneAt = true, r.engine.Now()
-	r.enter(sol003.LcmOperationStateCompleted)
-	r.engine.probe(string(r.op.Operation) + "/finish/before")
+	r.enter(state)
 	if err := r.commit(ctx, rec); err != nil {
 		return Progress{}, err
 	}
-	r.engine.probe(string(r.op.Operation) + "/finish/recorded")
+	r.engine.probe(string(r.op.Operation) + "/" + step + "/recorded")
 	return Done(), nil
 }

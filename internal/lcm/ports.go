@@ -23,6 +23,11 @@ type Store interface {
 	// has no active op occ; else conflict.
 	Accept(ctx context.Context, s Scope, op *OpOcc, want sol003.InstantiationState) error
 
+	// Move has decide change an op occ that nobody works on, and stores it with the notification of the state that it has
+	// entered; lines of the journal of steps that were begun and not done are dropped, and a live op occ gets a trigger.
+	// Not found, or what decide returns.
+	Move(ctx context.Context, s Scope, opOccID string, decide func(*OpOcc) (StateEntered, error)) error
+
 	// Claim makes node the owner of a live op occ whose fence is given, and reads all that running it needs. ErrStale
 	// when the fence has moved on or the op occ is not live any more.
 	Claim(ctx context.Context, opOccID string, fence int64, node string) (*Claimed, error)

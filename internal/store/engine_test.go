@@ -59,7 +59,7 @@ func (m *memoryVIM) step(name string, effect bool, f func(x *lcm.Execution)) lcm
 }
 
 func (m *memoryVIM) Steps(x *lcm.Execution) ([]lcm.Step, error) {
-	if x.Op.Operation == sol003.LcmOperationTypeInstantiate {
+	if x.Op.Operation == sol003.LcmOperationTypeInstantiate && x.Op.State != sol003.LcmOperationStateRollingBack {
 		return []lcm.Step{
 			m.step("create", true, func(x *lcm.Execution) {
 				m.mu.Lock()

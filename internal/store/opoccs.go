@@ -80,6 +80,79 @@ func (s *Store) busy(ctx context.Context, op *lcm.OpOcc) error {
 	return lcm.Errorf(lcm.KindConflict, "Vnf instance %s has LCM operation occurrence %s: %s in %s. Cannot start %s while it is not finished.", op.InstanceID, id, operation, state, op.Operation)
 }
 
+// Move implements lcm.Store.
+func (s *Store) Move(ctx context.Context, scope lcm.Scope, opOccID string, decide func(*lcm.OpOcc) (lcm.StateEntered, error)) error {
+	if !validID(opOccID) {
+		return noOpOcc(opOccID)
+	}
+	return inTx(ctx, s.Pool, func(tx pgx.Tx) error {
+		var sealed []byte
+		var row opOccRow
+		err := tx.QueryRow(ctx, `SELECT sealed, fence, seq, step, cancel_pending, operation_state FROM vnf_lcm_op_occs
+			WHERE id = $1 AND ($2 OR project_id = $3) FOR UPDATE`, opOccID, scope.Admin, scope.ProjectID).
+			Scan(&sealed, &row.fence, &row.seq, &row.step, &row.cancel, &row.state)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return noOpOcc(opOccID)
+		case err != nil:
+			return fmt.Errorf("read op occ %s: %w", opOccID, err)
+		}
+		op, err := s.decodeOpOcc(opOccID, sealed, row)
+		if err != nil {
+			return err
+		}
+		entered, err := decide(op)
+		if err != nil {
+			return err
+		}
+		body, sealed, err := s.encodeOpOcc(op)
+		if err != nil {
+			return err
+		}
+		note, err := json.Marshal(entered.Notification)
+		if err != nil {
+			return fmt.Errorf("encode the notification of op occ %s: %w", op.ID, err)
+		}
+		b := &pgx.Batch{}
+		b.Queue(`UPDATE vnf_lcm_op_occs SET operation_state = $2, state_entered_time = $3, body = $4, sealed = $5, seq = $6, fence = $7, owner = NULL WHERE id = $1`,
+			op.ID, string(op.State), op.StateEnteredTime, body, sealed, op.Seq, op.Fence)
+		b.Queue(`DELETE FROM lcm_op_steps WHERE op_occ_id = $1 AND done_at IS NULL`, op.ID)
+		queueNotification(b, op, entered, note)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		if !lcm.Live(op.State) {
+			return nil
+		}
+		return s.enqueueOperation(ctx, tx, op.ID, op.Fence)
+	})
+}
+
+// opOccRow are the columns that decide over what the sealed op occ says.
+type opOccRow struct {
+	fence, seq  int64
+	step, state string
+	cancel      bool
+}
+
+func (s *Store) decodeOpOcc(id string, sealed []byte, row opOccRow) (*lcm.OpOcc, error) {
+	whole, err := s.unseal(opOccsTable, id, "sealed", sealed)
+	if err != nil {
+		return nil, err
+	}
+	op := new(lcm.OpOcc)
+	if err := json.Unmarshal(whole, op); err != nil {
+		return nil, fmt.Errorf("decode op occ %s: %w", id, err)
+	}
+	op.Fence, op.Seq, op.Step, op.CancelPending, op.State = row.fence, row.seq, row.step, row.cancel, sol003.LcmOperationState(row.state)
+	return op, nil
+}
+
+func queueNotification(b *pgx.Batch, op *lcm.OpOcc, e lcm.StateEntered, note []byte) {
+	b.Queue(`INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		e.ID, string(sol003.NotificationTypeVnfLcmOperationOccurrence), op.InstanceID, op.ProjectID, op.ID, e.Seq, note, e.At)
+}
+
 // Claim implements lcm.Store.
 func (s *Store) Claim(ctx context.Context, opOccID string, fence int64, node string) (*lcm.Claimed, error) {
 	b := &pgx.Batch{}
@@ -99,10 +172,10 @@ func (s *Store) Claim(ctx context.Context, opOccID string, fence int64, node str
 		}
 	}
 	var opSealed, instSealed []byte
-	var seq, version int64
-	var step, state, instID string
-	var cancel bool
-	err := results.QueryRow().Scan(&opSealed, &seq, &step, &cancel, &state, &instID, &instSealed, &version)
+	row := opOccRow{fence: fence}
+	var version int64
+	var instID string
+	err := results.QueryRow().Scan(&opSealed, &row.seq, &row.step, &row.cancel, &row.state, &instID, &instSealed, &version)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, lcm.ErrStale
@@ -120,15 +193,11 @@ func (s *Store) Claim(ctx context.Context, opOccID string, fence int64, node str
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of op occ %s: %w", opOccID, err)
 	}
-	whole, err := s.unseal(opOccsTable, opOccID, "sealed", opSealed)
+	op, err := s.decodeOpOcc(opOccID, opSealed, row)
 	if err != nil {
 		return nil, err
 	}
-	op := new(lcm.OpOcc)
-	if err := json.Unmarshal(whole, op); err != nil {
-		return nil, fmt.Errorf("decode op occ %s: %w", opOccID, err)
-	}
-	op.Owner, op.Fence, op.Seq, op.Step, op.CancelPending, op.State = node, fence, seq, step, cancel, sol003.LcmOperationState(state)
+	op.Owner = node
 	i, err := s.decodeInstance(instID, instSealed, version)
 	if err != nil {
 		return nil, err
@@ -169,8 +238,7 @@ func (s *Store) Commit(ctx context.Context, t *lcm.Transition) error {
 		if err != nil {
 			return fmt.Errorf("encode the notification of op occ %s: %w", op.ID, err)
 		}
-		b.Queue(`INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-			e.ID, string(sol003.NotificationTypeVnfLcmOperationOccurrence), op.InstanceID, op.ProjectID, op.ID, e.Seq, note, e.At)
+		queueNotification(b, op, e, note)
 	}
 	err = s.Pool.SendBatch(ctx, b).Close()
 	if _, ok := violates(err, fenceViolation); ok {

@@ -49,6 +49,9 @@ type NextpageOpaqueMarker = string
 // VnfInstanceId defines model for vnfInstanceId.
 type VnfInstanceId = string
 
+// VnfLcmOpOccId defines model for vnfLcmOpOccId.
+type VnfLcmOpOccId = string
+
 // ApiVersions The versions of an API (SOL013 §9.1).
 type ApiVersions = externalRef0.ApiVersionInformation
 
@@ -164,7 +167,16 @@ type ServerInterface interface {
 	ListVnfLcmOpOccs(w http.ResponseWriter, r *http.Request, params ListVnfLcmOpOccsParams)
 	// GetVnfLcmOpOcc Read an LCM operation occurrence (§5.4.13.3.2).
 	// (GET /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId})
-	GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId string, params GetVnfLcmOpOccParams)
+	GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId, params GetVnfLcmOpOccParams)
+	// FailOperation Give a failed operation up (§5.4.16.3.1).
+	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/fail)
+	FailOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId)
+	// RetryOperation Have a failed operation go on (§5.4.14.3.1).
+	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/retry)
+	RetryOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId)
+	// RollbackOperation Have a failed operation undone (§5.4.15.3.1).
+	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/rollback)
+	RollbackOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
@@ -227,7 +239,25 @@ func (_ Unimplemented) ListVnfLcmOpOccs(w http.ResponseWriter, r *http.Request, 
 
 // GetVnfLcmOpOcc Read an LCM operation occurrence (§5.4.13.3.2).
 // (GET /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId})
-func (_ Unimplemented) GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId string, params GetVnfLcmOpOccParams) {
+func (_ Unimplemented) GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId, params GetVnfLcmOpOccParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// FailOperation Give a failed operation up (§5.4.16.3.1).
+// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/fail)
+func (_ Unimplemented) FailOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RetryOperation Have a failed operation go on (§5.4.14.3.1).
+// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/retry)
+func (_ Unimplemented) RetryOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RollbackOperation Have a failed operation undone (§5.4.15.3.1).
+// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/rollback)
+func (_ Unimplemented) RollbackOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -689,7 +719,7 @@ func (siw *ServerInterfaceWrapper) GetVnfLcmOpOcc(w http.ResponseWriter, r *http
 	_ = err
 
 	// ------------- Path parameter "vnfLcmOpOccId" -------------
-	var vnfLcmOpOccId string
+	var vnfLcmOpOccId VnfLcmOpOccId
 
 	err = runtime.BindStyledParameterWithOptions("simple", "vnfLcmOpOccId", chi.URLParam(r, "vnfLcmOpOccId"), &vnfLcmOpOccId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
 	if err != nil {
@@ -723,6 +753,84 @@ func (siw *ServerInterfaceWrapper) GetVnfLcmOpOcc(w http.ResponseWriter, r *http
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetVnfLcmOpOcc(w, r, vnfLcmOpOccId, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// FailOperation operation middleware
+func (siw *ServerInterfaceWrapper) FailOperation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfLcmOpOccId" -------------
+	var vnfLcmOpOccId VnfLcmOpOccId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfLcmOpOccId", chi.URLParam(r, "vnfLcmOpOccId"), &vnfLcmOpOccId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfLcmOpOccId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.FailOperation(w, r, vnfLcmOpOccId)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RetryOperation operation middleware
+func (siw *ServerInterfaceWrapper) RetryOperation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfLcmOpOccId" -------------
+	var vnfLcmOpOccId VnfLcmOpOccId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfLcmOpOccId", chi.URLParam(r, "vnfLcmOpOccId"), &vnfLcmOpOccId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfLcmOpOccId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RetryOperation(w, r, vnfLcmOpOccId)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RollbackOperation operation middleware
+func (siw *ServerInterfaceWrapper) RollbackOperation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfLcmOpOccId" -------------
+	var vnfLcmOpOccId VnfLcmOpOccId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfLcmOpOccId", chi.URLParam(r, "vnfLcmOpOccId"), &vnfLcmOpOccId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfLcmOpOccId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RollbackOperation(w, r, vnfLcmOpOccId)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -874,6 +982,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}", wrapper.GetVnfLcmOpOcc)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/retry", wrapper.RetryOperation)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/rollback", wrapper.RollbackOperation)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/fail", wrapper.FailOperation)
 	})
 
 	return r
@@ -1268,7 +1385,7 @@ func (response ListVnfLcmOpOccsdefaultApplicationProblemPlusJSONResponse) VisitL
 }
 
 type GetVnfLcmOpOccRequestObject struct {
-	VnfLcmOpOccId string `json:"vnfLcmOpOccId"`
+	VnfLcmOpOccId VnfLcmOpOccId `json:"vnfLcmOpOccId"`
 	Params        GetVnfLcmOpOccParams
 }
 
@@ -1323,6 +1440,111 @@ func (response GetVnfLcmOpOccdefaultApplicationProblemPlusJSONResponse) VisitGet
 	return err
 }
 
+type FailOperationRequestObject struct {
+	VnfLcmOpOccId VnfLcmOpOccId `json:"vnfLcmOpOccId"`
+}
+
+type FailOperationResponseObject interface {
+	VisitFailOperationResponse(w http.ResponseWriter) error
+}
+
+type FailOperation200JSONResponse externalRef0.VnfLcmOpOcc
+
+func (response FailOperation200JSONResponse) VisitFailOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FailOperationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response FailOperationdefaultApplicationProblemPlusJSONResponse) VisitFailOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryOperationRequestObject struct {
+	VnfLcmOpOccId VnfLcmOpOccId `json:"vnfLcmOpOccId"`
+}
+
+type RetryOperationResponseObject interface {
+	VisitRetryOperationResponse(w http.ResponseWriter) error
+}
+
+type RetryOperation202Response = AcceptedResponse
+
+func (response RetryOperation202Response) VisitRetryOperationResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type RetryOperationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response RetryOperationdefaultApplicationProblemPlusJSONResponse) VisitRetryOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RollbackOperationRequestObject struct {
+	VnfLcmOpOccId VnfLcmOpOccId `json:"vnfLcmOpOccId"`
+}
+
+type RollbackOperationResponseObject interface {
+	VisitRollbackOperationResponse(w http.ResponseWriter) error
+}
+
+type RollbackOperation202Response = AcceptedResponse
+
+func (response RollbackOperation202Response) VisitRollbackOperationResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type RollbackOperationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response RollbackOperationdefaultApplicationProblemPlusJSONResponse) VisitRollbackOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// GetVnflcmApiVersions The major versions of the API (SOL013 v2.6.1 §9.3.2).
@@ -1355,6 +1577,15 @@ type StrictServerInterface interface {
 	// GetVnfLcmOpOcc Read an LCM operation occurrence (§5.4.13.3.2).
 	// (GET /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId})
 	GetVnfLcmOpOcc(ctx context.Context, request GetVnfLcmOpOccRequestObject) (GetVnfLcmOpOccResponseObject, error)
+	// FailOperation Give a failed operation up (§5.4.16.3.1).
+	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/fail)
+	FailOperation(ctx context.Context, request FailOperationRequestObject) (FailOperationResponseObject, error)
+	// RetryOperation Have a failed operation go on (§5.4.14.3.1).
+	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/retry)
+	RetryOperation(ctx context.Context, request RetryOperationRequestObject) (RetryOperationResponseObject, error)
+	// RollbackOperation Have a failed operation undone (§5.4.15.3.1).
+	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/rollback)
+	RollbackOperation(ctx context.Context, request RollbackOperationRequestObject) (RollbackOperationResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -1648,7 +1879,7 @@ func (sh *strictHandler) ListVnfLcmOpOccs(w http.ResponseWriter, r *http.Request
 }
 
 // GetVnfLcmOpOcc operation middleware
-func (sh *strictHandler) GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId string, params GetVnfLcmOpOccParams) {
+func (sh *strictHandler) GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId, params GetVnfLcmOpOccParams) {
 	var request GetVnfLcmOpOccRequestObject
 
 	request.VnfLcmOpOccId = vnfLcmOpOccId
@@ -1667,6 +1898,84 @@ func (sh *strictHandler) GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetVnfLcmOpOccResponseObject); ok {
 		if err := validResponse.VisitGetVnfLcmOpOccResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FailOperation operation middleware
+func (sh *strictHandler) FailOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId) {
+	var request FailOperationRequestObject
+
+	request.VnfLcmOpOccId = vnfLcmOpOccId
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.FailOperation(ctx, request.(FailOperationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FailOperation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(FailOperationResponseObject); ok {
+		if err := validResponse.VisitFailOperationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RetryOperation operation middleware
+func (sh *strictHandler) RetryOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId) {
+	var request RetryOperationRequestObject
+
+	request.VnfLcmOpOccId = vnfLcmOpOccId
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryOperation(ctx, request.(RetryOperationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryOperation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RetryOperationResponseObject); ok {
+		if err := validResponse.VisitRetryOperationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RollbackOperation operation middleware
+func (sh *strictHandler) RollbackOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId) {
+	var request RollbackOperationRequestObject
+
+	request.VnfLcmOpOccId = vnfLcmOpOccId
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RollbackOperation(ctx, request.(RollbackOperationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RollbackOperation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RollbackOperationResponseObject); ok {
+		if err := validResponse.VisitRollbackOperationResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -1,0 +1,115 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// failing lets the step wait fail while broken is set.
+func failing(broken *atomic.Bool) func(string, *lcm.Execution) (lcm.Progress, error) {
+	return func(step string, _ *lcm.Execution) (lcm.Progress, error) {
+		if step == "wait" && broken.Load() {
+			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "the VIM says no")
+		}
+		return lcm.Done(), nil
+	}
+}
+
+func TestRetry(t *testing.T) {
+	b := newBench(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	b.vim.hook = failing(&broken)
+	b.serve(t)
+	ctx := context.Background()
+	id := b.create(t)
+	op := b.instantiate(t, id)
+	b.await(t, op, sol003.LcmOperationStateFailedTemp)
+	// It fails again, then the cause is mended.
+	if err := b.svc.Retry(ctx, scope, op); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, op, sol003.LcmOperationStateFailedTemp)
+	broken.Store(false)
+	if err := b.svc.Retry(ctx, scope, op); err != nil {
+		t.Fatal(err)
+	}
+	done := b.await(t, op, sol003.LcmOperationStateCompleted)
+	if done.Error != nil {
+		t.Errorf("error %+v", done.Error)
+	}
+	if n := b.vim.creates.Load(); n != 1 {
+		t.Errorf("created %d times", n)
+	}
+	if got := fmt.Sprint(b.notifications(t, op)); got != "[STARTING PROCESSING FAILED_TEMP PROCESSING FAILED_TEMP PROCESSING COMPLETED]" {
+		t.Errorf("notifications %s", got)
+	}
+	for name, act := range map[string]func(context.Context, lcm.Scope, string) error{"retry": b.svc.Retry, "rollback": b.svc.Rollback, "fail": b.svc.Fail} {
+		if err := act(ctx, scope, op); !lcm.Is(err, lcm.KindConflict) {
+			t.Errorf("%s of a completed operation: %v", name, err)
+		}
+		if err := act(ctx, lcm.Scope{ProjectID: "other"}, op); !lcm.Is(err, lcm.KindNotFound) {
+			t.Errorf("%s of another project's operation: %v", name, err)
+		}
+	}
+}
+
+func TestRollback(t *testing.T) {
+	b := newBench(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	b.vim.hook = failing(&broken)
+	b.serve(t)
+	ctx := context.Background()
+	id := b.create(t)
+	op := b.instantiate(t, id)
+	b.await(t, op, sol003.LcmOperationStateFailedTemp)
+	if len(b.vim.stacks) != 1 {
+		t.Fatalf("stacks %v", b.vim.stacks)
+	}
+	if err := b.svc.Rollback(ctx, scope, op); err != nil {
+		t.Fatal(err)
+	}
+	done := b.await(t, op, sol003.LcmOperationStateRolledBack)
+	if done.Error == nil {
+		t.Error("the error of the failed try is gone")
+	}
+	if len(b.vim.stacks) != 0 {
+		t.Errorf("left behind: %v", b.vim.stacks)
+	}
+	if got := fmt.Sprint(b.notifications(t, op)); got != "[STARTING PROCESSING FAILED_TEMP ROLLING_BACK ROLLED_BACK]" {
+		t.Errorf("notifications %s", got)
+	}
+	// The instance is as new.
+	broken.Store(false)
+	b.await(t, b.instantiate(t, id), sol003.LcmOperationStateCompleted)
+}
+
+func TestFail(t *testing.T) {
+	b := newBench(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	b.vim.hook = failing(&broken)
+	b.serve(t)
+	ctx := context.Background()
+	id := b.create(t)
+	op := b.instantiate(t, id)
+	b.await(t, op, sol003.LcmOperationStateFailedTemp)
+	if err := b.svc.Fail(ctx, scope, op); err != nil {
+		t.Fatal(err)
+	}
+	if failed := b.await(t, op, sol003.LcmOperationStateFailed); failed.Error == nil {
+		t.Error("FAILED without an error")
+	}
+	if got := fmt.Sprint(b.notifications(t, op)); got != "[STARTING PROCESSING FAILED_TEMP FAILED]" {
+		t.Errorf("notifications %s", got)
+	}
+	if err := b.svc.Delete(ctx, scope, id, 0); err != nil {
+		t.Errorf("delete after fail: %v", err)
+	}
+}
