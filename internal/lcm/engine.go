@@ -85,11 +85,11 @@ type run struct {
 
 func (r *run) run(ctx context.Context) (time.Duration, bool, error) {
 	if err := r.prepare(ctx); err != nil {
-		return r.failed(ctx, "prepare", err)
+		return r.failed(ctx, Step{Name: "prepare"}, err)
 	}
 	steps, err := r.steps()
 	if err != nil {
-		return r.failed(ctx, "plan", err)
+		return r.failed(ctx, Step{Name: "plan"}, err)
 	}
 	for _, step := range steps {
 		if r.record(step.Name).Done {
@@ -97,7 +97,7 @@ func (r *run) run(ctx context.Context) (time.Duration, bool, error) {
 		}
 		wait, finished, err := r.step(ctx, step)
 		if err != nil {
-			return r.failed(ctx, step.Name, err)
+			return r.failed(ctx, step, err)
 		}
 		if !finished {
 			return wait, false, nil
@@ -267,7 +267,7 @@ func (c *commitError) Unwrap() error { return c.err }
 
 // failed ends the operation's run after an error of a step: FAILED_TEMP, or ROLLED_BACK when nothing had been started
 // (SOL003 v2.6.1 §5.6.2.2). Errors that are not the operation's own are returned.
-func (r *run) failed(ctx context.Context, step string, err error) (time.Duration, bool, error) {
+func (r *run) failed(ctx context.Context, step Step, err error) (time.Duration, bool, error) {
 	var ce *commitError
 	if errors.As(err, &ce) || Is(err, KindStale) || ctx.Err() != nil {
 		return 0, false, err
@@ -276,7 +276,7 @@ func (r *run) failed(ctx context.Context, step string, err error) (time.Duration
 	if r.op.State == sol003.LcmOperationStateStarting {
 		state = sol003.LcmOperationStateRolledBack
 	}
-	r.log.Error("the operation failed", "step", step, "state", string(state), "error", err)
+	r.log.Error("the operation failed", "step", step.Name, "state", string(state), "error", err)
 	// What the failed step put into its working copies is as if never done; what earlier steps recorded stands.
 	stored := r.instance
 	var affected *sol003.InstantiatedVnfInfo
@@ -286,16 +286,28 @@ func (r *run) failed(ctx context.Context, step string, err error) (time.Duration
 	} else {
 		r.x = &Execution{Op: r.op, Instance: stored.Clone(), Before: stored}
 	}
-	r.op.Error = &sol003.ProblemDetails{Title: "LCM operation failed", Status: 500, Detail: failure(r.op, step, err)}
+	r.op.Error = &sol003.ProblemDetails{Title: "LCM operation failed", Status: 500, Detail: failure(r.op, step.Name, err)}
 	if r.op.Operation == sol003.LcmOperationTypeInstantiate {
 		r.op.Changes = ResourceChanges(nil, affected)
 	}
-	r.pending.Steps = nil
+	r.pending.Steps = r.undo(step.RetryFrom)
 	r.enter(state)
 	if err := r.commit(ctx, nil); err != nil {
 		return 0, false, err
 	}
 	return 0, true, nil
+}
+
+// undo takes back the results of the step that a retry is to go on at and of those after it.
+func (r *run) undo(from string) []StepRecord {
+	var out []StepRecord
+	for n := range r.journal {
+		if rec := &r.journal[n]; rec.Name == from && rec.Done || len(out) > 0 && rec.Done {
+			rec.Done = false
+			out = append(out, *rec)
+		}
+	}
+	return out
 }
 
 // failure words why an operation failed as Tacker's users know it, with the step that said it.

@@ -51,10 +51,7 @@ func (r *run) infra() ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	for n := range steps {
-		steps[n].Name = "infra:" + steps[n].Name
-	}
-	return steps, nil
+	return prefixed("infra:", steps), nil
 }
 
 // hook returns the steps of the management driver that the VNFD names for the hook; none when it names none.
@@ -71,10 +68,18 @@ func (r *run) hook(name string) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	return prefixed("hook:"+name+":", steps), nil
+}
+
+// prefixed puts a driver's steps into their place among the operation's.
+func prefixed(prefix string, steps []Step) []Step {
 	for n := range steps {
-		steps[n].Name = "hook:" + name + ":" + steps[n].Name
+		steps[n].Name = prefix + steps[n].Name
+		if steps[n].RetryFrom != "" {
+			steps[n].RetryFrom = prefix + steps[n].RetryFrom
+		}
 	}
-	return steps, nil
+	return steps
 }
 
 // grant asks for the grant; while there is none the op occ stays in STARTING.

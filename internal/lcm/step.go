@@ -26,7 +26,10 @@ type Step struct {
 	Effect bool
 	// Timeout limits how long the step may take altogether, waits included; 0 means no limit.
 	Timeout time.Duration
-	Run     func(ctx context.Context, x *Execution) (Progress, error)
+	// RetryFrom names the earlier step, of the same driver, that a retry goes on at when this one has failed: the one that
+	// acts, where this one only looks. "" means this one.
+	RetryFrom string
+	Run       func(ctx context.Context, x *Execution) (Progress, error)
 }
 
 // Progress is what a step's Run reports.

@@ -59,6 +59,8 @@ func (m *memoryVIM) step(name string, effect bool, f func(x *lcm.Execution)) lcm
 }
 
 func (m *memoryVIM) Steps(x *lcm.Execution) ([]lcm.Step, error) {
+	wait := m.step("wait", false, func(*lcm.Execution) {})
+	wait.RetryFrom = "create"
 	if x.Op.Operation == sol003.LcmOperationTypeInstantiate && x.Op.State != sol003.LcmOperationStateRollingBack {
 		return []lcm.Step{
 			m.step("create", true, func(x *lcm.Execution) {
@@ -69,7 +71,7 @@ func (m *memoryVIM) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 					m.creates.Add(1)
 				}
 			}),
-			m.step("wait", false, func(*lcm.Execution) {}),
+			wait,
 			m.step("inventory", false, func(x *lcm.Execution) {
 				for n := range x.Instance.Info.VnfcResourceInfo {
 					x.Instance.Info.VnfcResourceInfo[n].ComputeResource.ResourceId = fmt.Sprintf("server-%d", n)

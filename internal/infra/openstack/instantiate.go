@@ -18,7 +18,7 @@ func (d *Driver) instantiation() []lcm.Step {
 		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, Run: d.imagesActive},
 		{Name: "user-data", Timeout: d.cfg.StackTimeout, Run: d.parameters},
 		{Name: "stack-create", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.stackCreate},
-		{Name: "stack-wait", Timeout: d.cfg.StackTimeout + slack, Run: d.stackWait},
+		{Name: "stack-wait", Timeout: d.cfg.StackTimeout + slack, RetryFrom: "stack-create", Run: d.stackWait},
 		{Name: "inventory", Timeout: d.cfg.StackTimeout, Run: d.inventory},
 	}
 }

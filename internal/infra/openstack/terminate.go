@@ -32,7 +32,7 @@ func (d *Driver) termination(x *lcm.Execution) ([]lcm.Step, error) {
 func (d *Driver) removal(prefix string) []lcm.Step {
 	return []lcm.Step{
 		{Name: prefix + "stack-delete", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.stackDelete},
-		{Name: prefix + "stack-delete-wait", Timeout: d.cfg.StackTimeout + slack, Run: d.stackDeleteWait},
+		{Name: prefix + "stack-delete-wait", Timeout: d.cfg.StackTimeout + slack, RetryFrom: prefix + "stack-delete", Run: d.stackDeleteWait},
 		{Name: prefix + "images-delete", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.imagesDelete},
 	}
 }
