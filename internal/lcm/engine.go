@@ -312,10 +312,10 @@ func (r *run) undo(from string) []StepRecord {
 
 // failure words why an operation failed as Tacker's users know it, with the step that said it.
 func failure(op *OpOcc, step string, err error) string {
-	detail := err.Error()
+	detail := RedactText(err.Error())
 	var e *Error
 	if errors.As(err, &e) {
-		detail = e.Detail
+		detail = RedactText(e.Detail)
 	}
 	switch op.Operation {
 	case sol003.LcmOperationTypeInstantiate:

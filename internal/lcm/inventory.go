@@ -55,7 +55,7 @@ func (l *layout) vnfcs() error {
 			return Errorf(KindInvalid, "%w", err)
 		}
 		for range count {
-			vnfc := sol003.VnfcResourceInfo{Id: l.newID(), VduId: vdu.Name}
+			vnfc := sol003.VnfcResourceInfo{Id: l.newID(), VduId: vdu.Name, StorageResourceIds: []string{}}
 			for _, cp := range l.flavour.CPs {
 				if cp.VDU != vdu.Name {
 					continue

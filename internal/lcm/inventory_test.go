@@ -142,11 +142,12 @@ func TestResourceChanges(t *testing.T) {
 func TestRedact(t *testing.T) {
 	in := map[string]any{
 		"password": "p", "Bearer_Token": "t", "nested": map[string]any{"client_secret": "s", "ok": 1}, "list": []any{map[string]any{"apiKey": "k"}},
-		"oidc_token_url": "https://x", "empty_password": "", "user": "u",
+		"oidc_token_url": "https://x", "empty_password": "", "user": "u", "proxy": "http://u:p@ss:w/o@h:80/ and ftp://a:b@c", "plain": "a:b@c http://h/x@y",
 	}
 	want := map[string]any{
 		"password": Redacted, "Bearer_Token": Redacted, "nested": map[string]any{"client_secret": Redacted, "ok": 1}, "list": []any{map[string]any{"apiKey": Redacted}},
 		"oidc_token_url": "https://x", "empty_password": "", "user": "u",
+		"proxy": "http://u:" + Redacted + "@ss:w/o@h:80/ and ftp://a:" + Redacted + "@c", "plain": "a:b@c http://h/x@y",
 	}
 	if d := cmp.Diff(want, RedactMap(in)); d != "" {
 		t.Error(d)

@@ -3,6 +3,7 @@ package lcm
 import (
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"strings"
 )
 
@@ -47,10 +48,23 @@ func SecretKey(key string) bool {
 	return false
 }
 
+// userinfo finds the password that a URL carries, as proxies' URLs do.
+var userinfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s]*@`)
+
+// RedactText returns the text with the password of every URL in it [Redacted].
+func RedactText(s string) string {
+	if !strings.Contains(s, "://") {
+		return s
+	}
+	return userinfo.ReplaceAllString(s, "${1}"+Redacted+"@")
+}
+
 // Redact returns a deep copy of a JSON-shaped value (maps, slices, scalars) in which the value of every key that
-// [SecretKey] knows is [Redacted]. Values that are empty or null stay.
+// [SecretKey] knows is [Redacted], and so are the passwords of URLs. Values that are empty or null stay.
 func Redact(v any) any {
 	switch t := v.(type) {
+	case string:
+		return RedactText(t)
 	case map[string]any:
 		return RedactMap(t)
 	case []any:

@@ -85,6 +85,12 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if c.Dir, err = os.MkdirTemp(parent, "cluster-"); err != nil {
 		return nil, err
 	}
+	if err := os.Chmod(c.Dir, 0o711); err != nil { //nolint:gosec // the scripts' unprivileged user must pass through it
+		return nil, err
+	}
+	if err := errors.Join(os.Mkdir(c.Temp(), 0o700), os.Chmod(c.Temp(), 0o777|os.ModeSticky)); err != nil { //nolint:gosec // as /tmp is
+		return nil, err
+	}
 	keys := filepath.Join(c.Dir, "keys")
 	if err := os.WriteFile(keys, []byte(newKey()), 0o600); err != nil {
 		return nil, err
@@ -103,7 +109,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 		return nil, err
 	}
 	env := []string{
-		"VNFM_DATABASE_URL=" + c.DatabaseURL, "VNFM_SECRETS_KEY_FILE=" + keys,
+		"TMPDIR=" + c.Temp(), "VNFM_DATABASE_URL=" + c.DatabaseURL, "VNFM_SECRETS_KEY_FILE=" + keys,
 		"VNFM_OPENSTACK_POLL_MIN=20ms", "VNFM_OPENSTACK_POLL_MAX=100ms", "VNFM_OPENSTACK_REQUESTS_PER_SECOND=0",
 		// A python3 in somebody's home, first in the PATH, cannot be run by the unprivileged user of scripts.
 		"VNFM_OPENSTACK_PYTHON=/usr/bin/python3",
@@ -150,6 +156,9 @@ func (c *Cluster) Close() {
 	}
 }
 
+// Temp is the folder in which the nodes make their temporary files: when they are idle it is empty.
+func (c *Cluster) Temp() string { return filepath.Join(c.Dir, "tmp") }
+
 // API returns a client of node n.
 func (c *Cluster) API(n int) *Client { return NewClient(c.Nodes[n].URL) }
 
@@ -191,16 +200,6 @@ func (c *Cluster) Notifications(ctx context.Context, instanceID string) ([]Notif
 	})
 }
 
-// Find returns the simulated cloud's stack of a VNF instance, nil when there is none that lives.
-func (c *Cluster) Find(instanceID string) *vimsim.StackState {
-	for _, s := range c.Sim.Cloud.State().Stacks {
-		if s.Name == "vnflcm_"+instanceID && s.Status != "DELETE_COMPLETE" {
-			return &s
-		}
-	}
-	return nil
-}
-
 // Await calls ready until it tells true, or an error, or ctx ends.
 func Await(ctx context.Context, what string, ready func(ctx context.Context) (bool, error)) error {
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -215,7 +214,7 @@ func Await(ctx context.Context, what string, ready func(ctx context.Context) (bo
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w", what, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("wait until %s: %w", what, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}

@@ -2,9 +2,11 @@ package harness
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -39,12 +41,10 @@ type process struct {
 }
 
 func newNode(number int, binary, dir string) (*Node, error) {
-	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	addr, err := freeAddress()
 	if err != nil {
 		return nil, fmt.Errorf("find a port for node %d: %w", number, err)
 	}
-	addr := ln.Addr().String()
-	_ = ln.Close()
 	n := &Node{
 		Number: number, URL: "http://" + addr, binary: binary, addr: addr,
 		LogPath: filepath.Join(dir, fmt.Sprintf("node%d.log", number)),
@@ -56,6 +56,25 @@ func newNode(number int, binary, dir string) (*Node, error) {
 	}
 	n.env = append(n.env, "VNFM_LISTEN="+addr, "VNFM_LOG_LEVEL=info")
 	return n, nil
+}
+
+// freeAddress finds a port that nobody listens on, below those that the kernel gives to outgoing connections: it is to
+// be free still when a node that was killed comes back to it.
+func freeAddress() (string, error) {
+	const from, to = 15000, 32000
+	var err error
+	for range 100 {
+		var n *big.Int
+		if n, err = rand.Int(rand.Reader, big.NewInt(to-from)); err != nil {
+			return "", err
+		}
+		addr := fmt.Sprintf("127.0.0.1:%d", from+n.Int64())
+		var ln net.Listener
+		if ln, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr); err == nil {
+			return addr, ln.Close()
+		}
+	}
+	return "", err
 }
 
 // Start starts the node, which must not run, and waits until it is ready. env are variables for this life only.

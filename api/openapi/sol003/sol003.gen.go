@@ -925,7 +925,7 @@ type VnfcResourceInfo struct {
 	// Metadata A map of strings to any JSON value (SOL003 §4.4.1.2).
 	Metadata           KeyValuePairs `json:"metadata,omitempty,omitzero"`
 	ReservationId      string        `json:"reservationId,omitempty,omitzero"`
-	StorageResourceIds []string      `json:"storageResourceIds,omitempty,omitzero"`
+	StorageResourceIds []string      `json:"storageResourceIds,omitzero"`
 	VduId              string        `json:"vduId"`
 	VnfcCpInfo         []VnfcCpInfo  `json:"vnfcCpInfo,omitempty,omitzero"`
 }
