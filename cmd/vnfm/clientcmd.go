@@ -242,7 +242,7 @@ func keyValues(pairs []string) (*client.Object, error) {
 	for _, p := range pairs {
 		k, v, ok := strings.Cut(p, "=")
 		if !ok || k == "" {
-			return nil, fmt.Errorf("Expected 'key=value' type, but got: %s: %w", p, client.ErrUsage) //nolint:staticcheck // the text scripts know
+			return nil, fmt.Errorf("Expected 'key=value' type, but got: %s: %w", p, client.ErrUsage)
 		}
 		o.Set(k, v)
 	}
@@ -263,7 +263,7 @@ func deleteEach(cmd *cobra.Command, ids []string, kind, plural, one, all string,
 	}
 	switch {
 	case failed > 0:
-		return fmt.Errorf("Failed to delete %d of %d %s.", failed, len(ids), plural) //nolint:staticcheck // the text scripts know
+		return fmt.Errorf("Failed to delete %d of %d %s.", failed, len(ids), plural)
 	case len(ids) > 1:
 		return say(cmd, "%s", all)
 	}

@@ -178,7 +178,7 @@ func (q *sandbox) left() string {
 func (q *sandbox) close() {
 	if q.cancel != nil {
 		q.cancel()
-		<-q.ended
+		<-q.ended //nolint:errcheck // the drive has said what went wrong
 	}
 	if q.server != nil {
 		q.server.close()

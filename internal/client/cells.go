@@ -157,7 +157,7 @@ func (t Table) Select(names []string) (Table, error) {
 		if t.Single || len(t.Columns) == 0 {
 			all = pyTuple(t.Columns)
 		}
-		return t, fmt.Errorf("No recognized column names in %s. Recognized columns are %s.", pyRepr(names), all) //nolint:staticcheck // the text scripts know
+		return t, fmt.Errorf("No recognized column names in %s. Recognized columns are %s.", pyRepr(names), all)
 	}
 	for _, r := range t.Rows {
 		row := make([]Cell, len(keep))

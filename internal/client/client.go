@@ -182,7 +182,7 @@ func (c *Client) call(ctx context.Context, r request) (*answer, error) {
 		return a, nil
 	}
 	if a.value, err = ParseJSON(a.raw); err != nil {
-		return nil, errors.New("Malformed response body: Cannot understand JSON") //nolint:staticcheck // the text scripts know
+		return nil, errors.New("Malformed response body: Cannot understand JSON")
 	}
 	return a, nil
 }

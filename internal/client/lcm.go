@@ -88,7 +88,7 @@ func (c *Client) WaitTerminated(ctx context.Context, id string, limit time.Durat
 			return nil
 		}
 		if c.now().Sub(began) > limit {
-			return fmt.Errorf("Couldn't verify vnf instance is terminated within '%d' seconds. Unable to delete vnf instance %s", int(limit.Seconds()), id) //nolint:staticcheck // the text scripts know
+			return fmt.Errorf("Couldn't verify vnf instance is terminated within '%d' seconds. Unable to delete vnf instance %s", int(limit.Seconds()), id)
 		}
 		if err := c.sleep(ctx, time.Second); err != nil {
 			return err

@@ -32,11 +32,11 @@ func (c *Client) RegisterVIM(ctx context.Context, ch VIMChange) (*Object, error)
 	}
 	authURL, ok := conf.Get("auth_url")
 	if !ok {
-		return nil, fmt.Errorf("Auth URL must be specified") //nolint:staticcheck // the text scripts know
+		return nil, fmt.Errorf("Auth URL must be specified")
 	}
 	u, err := url.Parse(text(authURL))
 	if err != nil || u.Scheme == "" || u.Host == "" {
-		return nil, fmt.Errorf("Invalid auth URL") //nolint:staticcheck // the text scripts know
+		return nil, fmt.Errorf("Invalid auth URL")
 	}
 	vim := NewObject().Set("auth_url", text(authURL))
 	if err := vimBody(conf, vim); err != nil {
@@ -173,11 +173,11 @@ func (c *Client) FindVIM(ctx context.Context, nameOrID string) (string, error) {
 	}
 	switch len(list) {
 	case 0:
-		return "", fmt.Errorf("Unable to find vim with name '%s'", nameOrID) //nolint:staticcheck // the text scripts know
+		return "", fmt.Errorf("Unable to find vim with name '%s'", nameOrID)
 	case 1:
 		return list[0].Text("id"), nil
 	}
-	return "", fmt.Errorf("Multiple vim matches found for name '%s', use an ID to be more specific.", nameOrID) //nolint:staticcheck // the text scripts know
+	return "", fmt.Errorf("Multiple vim matches found for name '%s', use an ID to be more specific.", nameOrID)
 }
 
 // readVIMFile reads the YAML file of a VIM with the order of its keys.
@@ -262,7 +262,7 @@ func vimBody(conf, vim *Object) error {
 	}
 	kind := text(take("type", "openstack"))
 	if kind != "openstack" && kind != "kubernetes" {
-		return fmt.Errorf("Supported VIM types: openstack, kubernetes") //nolint:staticcheck // the text scripts know
+		return fmt.Errorf("Supported VIM types: openstack, kubernetes")
 	}
 	vim.Set("type", kind)
 	project := NewObject().Set("name", take("project_name", ""))
@@ -272,9 +272,9 @@ func vimBody(conf, vim *Object) error {
 	vim.Set("vim_project", project)
 	if name := project.Values["name"]; name == nil || name == "" {
 		if kind == "kubernetes" {
-			return fmt.Errorf("Project name must be specified in Kubernetes VIM, it is namespace in Kubernetes environment") //nolint:staticcheck // near to the text scripts know
+			return fmt.Errorf("Project name must be specified in Kubernetes VIM, it is namespace in Kubernetes environment")
 		}
-		return fmt.Errorf("Project name must be specified") //nolint:staticcheck // the text scripts know
+		return fmt.Errorf("Project name must be specified")
 	}
 	_, hasUser := conf.Get("username")
 	_, hasPassword := conf.Get("password")
@@ -286,14 +286,14 @@ func vimBody(conf, vim *Object) error {
 			verify = pyStr(b, false)
 		}
 		if verify != "True" && verify != "False" {
-			return fmt.Errorf("Supported cert_verify types: True, False") //nolint:staticcheck // the text scripts know
+			return fmt.Errorf("Supported cert_verify types: True, False")
 		}
 		cred.Set("username", take("username", "")).Set("password", take("password", "")).
 			Set("user_domain_name", take("user_domain_name", "")).Set("cert_verify", verify)
 	case conf.Values["oidc_token_url"] != nil:
 		_, hasClient := conf.Get("client_id")
 		if !hasUser || !hasPassword || !hasClient {
-			return fmt.Errorf("oidc_token_url must be specified with username, password, client_id, client_secret(optional).") //nolint:staticcheck // the text scripts know
+			return fmt.Errorf("oidc_token_url must be specified with username, password, client_id, client_secret(optional).")
 		}
 		for _, k := range []string{"oidc_token_url", "username", "password", "client_id", "client_secret"} {
 			if v, ok := conf.Get(k); ok {

@@ -85,7 +85,7 @@ func TestKeystone(t *testing.T) {
 	if get("") != 401 || v.calls != 0 {
 		t.Error("no token")
 	}
-	if get("t") != 200 || get("t") != 200 || v.calls != 1 || f.scope.ProjectID != "p" || f.scope.Admin {
+	if first, again := get("t"), get("t"); first != 200 || again != 200 || v.calls != 1 || f.scope.ProjectID != "p" || f.scope.Admin {
 		t.Errorf("cached: %d, %+v", v.calls, f.scope)
 	}
 	now = now.Add(61 * time.Second)

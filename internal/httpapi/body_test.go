@@ -241,7 +241,7 @@ func TestUploads(t *testing.T) {
 	if res, err := send(busy, io.LimitReader(zeros{}, 4<<20), 4<<20); err != nil || res.StatusCode != 409 {
 		t.Errorf("refused: %v, %v", res, err)
 	}
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String()) //nolint:noctx // a test
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

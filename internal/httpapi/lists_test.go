@@ -188,7 +188,7 @@ func TestStreamBreaks(t *testing.T) {
 	f.fail = 4000
 	srv := httptest.NewServer(f.handler(Config{}))
 	defer srv.Close()
-	res, err := http.Get(srv.URL + vi + "?all_records=yes") //nolint:noctx // a test
+	res, err := http.Get(srv.URL + vi + "?all_records=yes")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestStreamBreaks(t *testing.T) {
 		t.Errorf("%d, %v", res.StatusCode, err)
 	}
 	f.fail = 0
-	res, err = http.Get(srv.URL + vi + "?all_records=yes") //nolint:noctx // a test
+	res, err = http.Get(srv.URL + vi + "?all_records=yes")
 	if err != nil {
 		t.Fatal(err)
 	}

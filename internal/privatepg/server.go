@@ -330,7 +330,7 @@ func (s *Server) launch(own owner) (int64, error) {
 		}
 		mark = 0
 	}
-	cmd := exec.Command(s.bin.postgres(), s.args()...)
+	cmd := exec.Command(s.bin.postgres(), s.args()...) //nolint:noctx // it outlives the context of Start and is ended by Stop
 	cmd.Env = childEnv()
 	cmd.Dir = s.dataDir
 	cmd.Stdout, cmd.Stderr = logFile, logFile

@@ -14,7 +14,7 @@ import (
 
 var (
 	errSuperseded = errors.New("user triggered cancel")
-	errTimedOut   = errors.New("Timed out") //nolint:staticcheck // Heat's wording
+	errTimedOut   = errors.New("Timed out")
 )
 
 // begin starts an action on a stack in the background. prepare runs with mu

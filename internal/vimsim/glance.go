@@ -73,11 +73,11 @@ func (c *Cloud) findImage(project, nameOrID string) (doc, error) {
 	l := c.images.list(func(d doc) bool { return str(d, "name") == nameOrID && imageVisible(d, project) })
 	switch len(l) {
 	case 0:
-		return nil, fmt.Errorf("No images matching {'name': '%s'}.", nameOrID) //nolint:staticcheck // Heat's wording
+		return nil, fmt.Errorf("No images matching {'name': '%s'}.", nameOrID)
 	case 1:
 		return l[0], nil
 	}
-	return nil, fmt.Errorf("No images unique match found for {'name': '%s'}.", nameOrID) //nolint:staticcheck // Heat's wording
+	return nil, fmt.Errorf("No images unique match found for {'name': '%s'}.", nameOrID)
 }
 
 func (c *Cloud) routeGlance(r chi.Router) {

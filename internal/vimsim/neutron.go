@@ -80,7 +80,7 @@ func (c *Cloud) newNetwork(project string, q doc) doc {
 		"availability_zones": []any{}, "ipv4_address_scope": nil, "ipv6_address_scope": nil, "is_default": false,
 		"qos_policy_id": q["qos_policy_id"], "l2_adjacency": true, "description": q["description"],
 		"provider:network_type": orElse(q["provider:network_type"], "vxlan"), "provider:physical_network": q["provider:physical_network"],
-		"provider:segmentation_id": orElse(q["provider:segmentation_id"], int64(c.net.networks.next+1)),
+		"provider:segmentation_id": orElse(q["provider:segmentation_id"], c.net.networks.next+1),
 		"dns_domain":               "", "vlan_transparent": nil,
 	}, project)
 	c.net.networks.put(id, d)

@@ -26,11 +26,11 @@ func (c *Cloud) findNet(kind, name, project string) (doc, error) {
 	})
 	switch len(l) {
 	case 0:
-		return nil, fmt.Errorf("Unable to find %s with name or id '%s'", label, name) //nolint:staticcheck // the client's wording
+		return nil, fmt.Errorf("Unable to find %s with name or id '%s'", label, name)
 	case 1:
 		return l[0], nil
 	}
-	return nil, fmt.Errorf("Multiple %s matches found for name '%s', use an ID to be more specific.", label, name) //nolint:staticcheck // the client's wording
+	return nil, fmt.Errorf("Multiple %s matches found for name '%s', use an ID to be more specific.", label, name)
 }
 
 // netID resolves to an id, as a failure of class NotFound if it cannot.

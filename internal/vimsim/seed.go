@@ -1,8 +1,5 @@
 package vimsim
 
-// Predefined ids are fixed where real clouds let them be.
-const sharedProject = "shared"
-
 type flavorSeed struct {
 	name             string
 	id               string

@@ -196,15 +196,6 @@ func (c *Cloud) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (c *Cloud) latencyOf(typ string) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d, ok := c.latency[typ]; ok {
-		return d
-	}
-	return c.latency["*"]
-}
-
 // SetLatency replaces the latencies by resource type ("*" is the default).
 func (c *Cloud) SetLatency(l map[string]time.Duration) {
 	c.mu.Lock()

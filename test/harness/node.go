@@ -96,7 +96,7 @@ func (n *Node) Launch(env ...string) error {
 	if err != nil {
 		return err
 	}
-	p := &process{cmd: exec.Command(n.binary, "serve"), done: make(chan struct{})} //nolint:gosec,noctx // our binary, ended by Kill and Stop
+	p := &process{cmd: exec.Command(n.binary, "serve"), done: make(chan struct{})} //nolint:gosec // our binary, ended by Kill and Stop
 	p.cmd.Env = append(append([]string{}, n.env...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -137,7 +137,7 @@ func (n *Node) AwaitReady(ctx context.Context) error {
 		}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			return false, nil //nolint:nilerr // it does not listen yet
+			return false, nil
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		return resp.StatusCode == http.StatusOK, resp.Body.Close()

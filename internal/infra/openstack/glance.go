@@ -11,12 +11,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 )
 
-// The properties by which an image is known to have been made for a node of an instance.
-const (
-	propertyInstance = "vnfm_instance_id"
-	propertyNode     = "vnfm_node"
-)
-
 // image is a Glance image as far as the driver looks at it.
 type image struct {
 	ID           string `json:"id"`

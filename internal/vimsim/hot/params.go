@@ -221,7 +221,7 @@ func (p *ParamSchema) convert(raw any) (any, error) {
 		case "f", "false", "off", "n", "no", "0":
 			return false, nil
 		}
-		return nil, fmt.Errorf("Unrecognized value '%s', acceptable values are: '0', '1', 'f', 'false', 'n', 'no', 'off', 'on', 't', 'true', 'y', 'yes'", String(raw)) //nolint:staticcheck // Heat's wording
+		return nil, fmt.Errorf("Unrecognized value '%s', acceptable values are: '0', '1', 'f', 'false', 'n', 'no', 'off', 'on', 't', 'true', 'y', 'yes'", String(raw))
 	case "comma_delimited_list":
 		switch t := raw.(type) {
 		case []any:
@@ -236,7 +236,7 @@ func (p *ParamSchema) convert(raw any) (any, error) {
 			}
 			return out, nil
 		}
-		return nil, fmt.Errorf("Value must be a comma-delimited list string: %s", String(raw)) //nolint:staticcheck // Heat's wording
+		return nil, fmt.Errorf("Value must be a comma-delimited list string: %s", String(raw))
 	default: // json
 		switch t := raw.(type) {
 		case map[string]any, []any:
@@ -255,7 +255,7 @@ func (p *ParamSchema) convert(raw any) (any, error) {
 				}
 			}
 		}
-		return nil, fmt.Errorf("Value must be valid JSON: %s", String(raw)) //nolint:staticcheck // Heat's wording
+		return nil, fmt.Errorf("Value must be valid JSON: %s", String(raw))
 	}
 }
 

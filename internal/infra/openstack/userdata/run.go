@@ -179,11 +179,11 @@ func (r *Runner) execute(ctx context.Context, dir *place, as *account, input []b
 	case err = <-exited:
 	case <-ctx.Done():
 		killAll(pid)
-		<-exited
+		<-exited //nolint:errcheck // killed
 		err = ctx.Err()
 	case <-tooLarge:
 		killAll(pid)
-		<-exited
+		<-exited //nolint:errcheck // killed
 		err = r.errTooLarge()
 	}
 	// Whatever the script has left in its session goes; what has fled from it cannot hold us up by holding a pipe.
@@ -203,7 +203,7 @@ func (r *Runner) execute(ctx context.Context, dir *place, as *account, input []b
 func (r *Runner) start(dir *place, as *account, stdin, result, output *os.File) (*exec.Cmd, error) {
 	ways := attributes(as)
 	for level := int(r.level.Load()); ; level++ {
-		cmd := exec.Command(r.cfg.Python, "-I", "-B", "-X", "utf8", dir.runner) //nolint:gosec // the operator's interpreter, our script
+		cmd := exec.Command(r.cfg.Python, "-I", "-B", "-X", "utf8", dir.runner) //nolint:gosec,noctx // the operator's interpreter, our script; its whole session is ended with the context
 		cmd.Dir = dir.work
 		cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "HOME=" + dir.work, "TMPDIR=" + dir.work}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, output, output
