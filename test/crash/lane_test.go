@@ -1,0 +1,283 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed-f1a0ccf1/vnfm/deploy"
+	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim"
+	"github.com/seed-f1a0ccf1/vnfm/test/harness"
+)
+
+const (
+	clusterPackage = "kubernetes-cluster" // what is instantiated
+	flavour        = "complex"
+	uploadPackage  = "multi-port" // what is onboarded and deleted again and again
+)
+
+// serverLatency is how long a simulated server takes, so that stacks are waited for.
+const serverLatency = 150 * time.Millisecond
+
+// lane is a cluster with a database and a VIM of its own, on which one run follows the other.
+type lane struct {
+	*harness.Cluster
+	arm   string // VNFM_CRASH_FILE
+	seen  string // VNFM_CRASH_POINTS, empty when points are not listed
+	conn  *pgx.Conn
+	vim   string // the registered VIM's id
+	vnfd  string // of clusterPackage, onboarded
+	empty map[string]int
+	runs  int
+}
+
+// newLane sets up a cluster, registers its VIM and onboards clusterPackage. It must be closed.
+func newLane(ctx context.Context, dir string, nodes int, list bool, env ...string) (_ *lane, err error) {
+	l := &lane{arm: filepath.Join(dir, "die-at")}
+	env = append(env, "VNFM_CRASH_FILE="+l.arm, "VNFM_VNF_PACKAGE_URI_ALLOW=127.0.0.1")
+	if list {
+		l.seen = filepath.Join(dir, "points")
+		env = append(env, "VNFM_CRASH_POINTS="+l.seen)
+	}
+	l.Cluster, err = harness.Start(ctx, harness.Options{
+		Nodes: nodes, Tags: []string{"crashpoint"}, Env: env,
+		VIM: vimsim.Config{Latency: map[string]time.Duration{"OS::Nova::Server": serverLatency}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	for _, e := range env {
+		if url, ok := strings.CutPrefix(e, "VNFM_DATABASE_URL="); ok {
+			l.DatabaseURL = url
+		}
+	}
+	if l.conn, err = pgx.Connect(ctx, l.DatabaseURL); err != nil {
+		return nil, err
+	}
+	api := l.API(0)
+	if l.vim, err = api.RegisterVIM(ctx, "VIM0", l.Sim.AuthURL); err != nil {
+		return nil, err
+	}
+	zip, err := deploy.Package(clusterPackage)
+	if err != nil {
+		return nil, err
+	}
+	pkg, err := api.Onboard(ctx, zip)
+	if err != nil {
+		return nil, err
+	}
+	l.vnfd, l.empty = pkg.VnfdId, l.counts()
+	return l, nil
+}
+
+func (l *lane) close() {
+	if l.conn != nil {
+		_ = l.conn.Close(context.Background())
+	}
+	l.Close()
+}
+
+// counts are the numbers of things in the VIM, without what comes and goes by itself.
+func (l *lane) counts() map[string]int {
+	c := l.Sim.Cloud.State().Counts
+	delete(c, "tokens")
+	delete(c, "deleted_stacks")
+	return c
+}
+
+// mark returns the number of the newest request in the VIM's journal.
+func (l *lane) mark() int64 {
+	j := l.Sim.Cloud.Journal()
+	if len(j) == 0 {
+		return 0
+	}
+	return j[len(j)-1].Seq
+}
+
+// living returns a node that runs, other ones for other runs.
+func (l *lane) living() *harness.Node {
+	for i := range l.Nodes {
+		if n := l.Nodes[(i+l.runs)%len(l.Nodes)]; n.Running() {
+			return n
+		}
+	}
+	return l.Nodes[0]
+}
+
+// api returns a client of a node that runs.
+func (l *lane) api() *harness.Client { return harness.NewClient(l.living().URL) }
+
+// revive starts the nodes that do not run.
+func (l *lane) revive(ctx context.Context) error {
+	for _, n := range l.Nodes {
+		if !n.Running() {
+			if err := n.Start(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// armAt has the first node that passes the point die.
+func (l *lane) armAt(point string) error {
+	if err := os.WriteFile(l.arm+".new", []byte(point), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(l.arm+".new", l.arm)
+}
+
+// death is the end of a process.
+type death struct {
+	node *harness.Node
+	pid  int
+	at   time.Time
+}
+
+// awaitDeath waits until a node has died; one must, of those that run now.
+func (l *lane) awaitDeath(ctx context.Context) (death, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	died := make(chan death, len(l.Nodes))
+	for _, n := range l.Nodes {
+		pid, done := n.PID(), n.Done()
+		go func() {
+			select {
+			case <-done:
+				died <- death{n, pid, time.Now()}
+			case <-ctx.Done():
+			}
+		}()
+	}
+	select {
+	case d := <-died:
+		return d, nil
+	case <-ctx.Done():
+		return death{}, errors.New("no node has come to the point and died")
+	}
+}
+
+// tails are the ends of the nodes' logs.
+func (l *lane) tails() string {
+	var b strings.Builder
+	for _, n := range l.Nodes {
+		fmt.Fprintf(&b, "the end of the log of node %d:\n%s\n", n.Number, n.LogTail(40))
+	}
+	return b.String()
+}
+
+// points returns what the nodes have passed since the last call, each point once, in order.
+func (l *lane) points() ([]string, error) {
+	raw, err := os.ReadFile(l.seen)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	have := map[string]bool{}
+	for p := range strings.FieldsSeq(string(raw)) {
+		if !have[p] {
+			have[p] = true
+			out = append(out, p)
+		}
+	}
+	return out, os.Remove(l.seen)
+}
+
+// change is a state of some work that another has seen.
+type change struct {
+	at    time.Time
+	fence int64
+	owner string
+	state string
+}
+
+// watch looks at the row that query gives (fence, owner, state; no row yet is fine) every 20 ms on a connection of its
+// own; stop ends it and returns what changed when.
+func (l *lane) watch(ctx context.Context, query string, args ...any) (stop func() []change, err error) {
+	conn, err := pgx.Connect(ctx, l.DatabaseURL)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	var changes []change
+	look := func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second) // the last look is after ctx
+		defer cancel()
+		var c change
+		if conn.QueryRow(ctx, query, args...).Scan(&c.fence, &c.owner, &c.state) != nil {
+			return
+		}
+		c.at = time.Now()
+		if n := len(changes); n == 0 || changes[n-1].fence != c.fence || changes[n-1].owner != c.owner || changes[n-1].state != c.state {
+			changes = append(changes, c)
+		}
+	}
+	go func() {
+		defer close(done)
+		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done(): // what is there at the end is seen in any case
+				look()
+				return
+			case <-tick.C:
+				look()
+			}
+		}
+	}()
+	return func() []change {
+		cancel()
+		<-done
+		return changes
+	}, nil
+}
+
+const (
+	opOccWatch   = `SELECT fence, coalesce(owner, ''), operation_state FROM vnf_lcm_op_occs WHERE vnf_instance_id = $1::uuid AND operation = $2`
+	packageWatch = `SELECT fence, coalesce(owner, ''), onboarding_state FROM vnf_packages WHERE id = $1::uuid`
+)
+
+// takeover returns how long after from somebody else than the dead process made the first change: a fence above base,
+// or another owner. It is false when nobody had to.
+func takeover(changes []change, d death, from time.Time, base int64) (time.Duration, bool) {
+	mine := "-" + strconv.Itoa(d.pid) + "-"
+	for _, c := range changes {
+		if c.fence > base || c.at.After(d.at) && c.owner != "" && !strings.Contains(c.owner, mine) {
+			return max(0, c.at.Sub(from)), true
+		}
+	}
+	return 0, false
+}
+
+// leavesWork tells whether a death at the point leaves anything to be taken over.
+func leavesWork(point string) bool {
+	for _, done := range []string{"/accept/before", "/finish/recorded", "/finish/after", "onboard:onboard:after"} {
+		if strings.HasSuffix(point, done) {
+			return false
+		}
+	}
+	return true
+}
+
+// failRun reports a run's failure.
+func failRun(t *testing.T, l *lane, format string, args ...any) {
+	t.Helper()
+	t.Errorf(format, args...)
+	t.Log(l.tails())
+}
