@@ -62,28 +62,31 @@ CREATE INDEX vnf_packages_content ON vnf_packages (content_id);
 CREATE INDEX vnf_packages_project ON vnf_packages (project_id, id);
 CREATE INDEX vnf_packages_live ON vnf_packages (id) WHERE onboarding_state IN ('UPLOADING', 'PROCESSING');
 
+-- Instances and op occs refer to packages and VIMs without foreign keys: the key's row lock would make every reference
+-- write to the one row that all refer to. Shared advisory locks keep what is referred to from being deleted meanwhile
+-- (internal/store/references.go).
 CREATE TABLE vnf_instances (
     id                  uuid PRIMARY KEY,
     project_id          text        NOT NULL,
     name                text        NOT NULL,
     vnfd_id             text        NOT NULL,
-    vnf_pkg_id          uuid        NOT NULL REFERENCES vnf_packages,
+    vnf_pkg_id          uuid        NOT NULL,
     instantiation_state text        NOT NULL,
-    vim_id              uuid REFERENCES vims,
+    vim_id              uuid,
     body                json        NOT NULL,
     sealed              bytea,
     version             bigint      NOT NULL DEFAULT 1,
     created_at          timestamptz NOT NULL
-);
+) WITH (fillfactor = 70);
 CREATE INDEX vnf_instances_project ON vnf_instances (project_id, id);
 CREATE INDEX vnf_instances_package ON vnf_instances (vnf_pkg_id);
 CREATE INDEX vnf_instances_vnfd ON vnf_instances (vnfd_id, id);
-CREATE INDEX vnf_instances_vim ON vnf_instances (vim_id) WHERE vim_id IS NOT NULL;
 
 CREATE TABLE vnf_lcm_op_occs (
     id                 uuid PRIMARY KEY,
     vnf_instance_id    uuid        NOT NULL,
     project_id         text        NOT NULL,
+    vim_id             uuid,
     operation          text        NOT NULL,
     operation_state    text        NOT NULL,
     start_time         timestamptz NOT NULL,
@@ -94,19 +97,19 @@ CREATE TABLE vnf_lcm_op_occs (
     fence              bigint      NOT NULL DEFAULT 1,
     seq                bigint      NOT NULL DEFAULT 1,
     step               text        NOT NULL DEFAULT '',
-    cancel_pending     boolean     NOT NULL DEFAULT false
-);
+    cancel_pending     boolean     NOT NULL DEFAULT false,
+    -- In a state that keeps other operations away. A column, so that going from one such state to the next touches no
+    -- index.
+    active             boolean     NOT NULL DEFAULT true
+) WITH (fillfactor = 50);
 -- One LCM operation an instance (SOL003 v2.6.1 §5.6.2).
-CREATE UNIQUE INDEX vnf_lcm_op_occs_one_active ON vnf_lcm_op_occs (vnf_instance_id)
-    WHERE operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK', 'FAILED_TEMP');
-CREATE INDEX vnf_lcm_op_occs_live ON vnf_lcm_op_occs (id)
-    WHERE operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK');
+CREATE UNIQUE INDEX vnf_lcm_op_occs_one_active ON vnf_lcm_op_occs (vnf_instance_id) WHERE active;
 CREATE INDEX vnf_lcm_op_occs_instance ON vnf_lcm_op_occs (vnf_instance_id, id);
 CREATE INDEX vnf_lcm_op_occs_project ON vnf_lcm_op_occs (project_id, id);
 
 -- The journal: intent before, result after.
 CREATE TABLE lcm_op_steps (
-    op_occ_id uuid        NOT NULL REFERENCES vnf_lcm_op_occs ON DELETE CASCADE,
+    op_occ_id uuid        NOT NULL,
     seq       integer     NOT NULL,
     name      text        NOT NULL,
     tries     integer     NOT NULL DEFAULT 1,
@@ -126,18 +129,10 @@ CREATE TABLE notifications (
     op_occ_id       uuid,
     seq             bigint      NOT NULL,
     body            json        NOT NULL,
-    created_at      timestamptz NOT NULL,
-    CONSTRAINT notifications_once UNIQUE NULLS NOT DISTINCT (vnf_instance_id, type, op_occ_id, seq)
+    created_at      timestamptz NOT NULL
 );
-
--- Raises when the fence has moved on, so that a pipelined batch changes nothing.
-CREATE FUNCTION require_fence(op uuid, held bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM 1 FROM vnf_lcm_op_occs WHERE id = op AND fence = held FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'op occ % is not held under fence %', op, held USING ERRCODE = 'VF001';
-    END IF;
-END $$;
+CREATE UNIQUE INDEX notifications_once ON notifications (op_occ_id, seq) WHERE op_occ_id IS NOT NULL;
+CREATE UNIQUE INDEX notifications_identifier_once ON notifications (vnf_instance_id, type) WHERE op_occ_id IS NULL;
 
 -- The values at a path of attribute names, arrays descended into (SOL013 v2.6.1 §5.2).
 CREATE FUNCTION attribute_values(doc jsonb, path text[]) RETURNS SETOF text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -74,7 +74,8 @@ type run struct {
 	engine   *Engine
 	node     string
 	op       *OpOcc    // as stored, or as the pending transition will store it
-	instance *Instance // as stored
+	instance *Instance // as stored: as it was before the operation
+	saved    []byte    // the working copy as last committed
 	journal  []StepRecord
 	stored   map[string]bool // the steps whose lines are in the stored journal
 	work     Work            // as stored
@@ -111,6 +112,11 @@ func (r *run) prepare(ctx context.Context) error {
 	e := r.engine
 	r.x = &Execution{Op: r.op, Instance: r.instance.Clone(), Before: r.instance, Log: r.log, Now: e.Now, NewID: e.NewID}
 	x := r.x
+	// Between its beginning and its end the operation's working copy of the instance is part of its work.
+	if err := x.Work(instanceOwner, x.Instance); err != nil {
+		return err
+	}
+	r.saved = encode(x.Instance)
 	x.files = func(ctx context.Context) (PackageFS, error) { return e.Packages.Open(ctx, r.instance.PackageID) }
 	var c choice
 	if err := x.Work(choiceOwner, &c); err != nil {
@@ -128,7 +134,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if x.Target, err = e.VIMs.Resolve(ctx, scope, []sol003.VimConnectionInfo{conn}); err != nil {
 		return fmt.Errorf("find VIM %s: %w", c.VimID, err)
 	}
-	if x.Package, err = e.Packages.Package(ctx, scope, r.instance.PackageID); err != nil {
+	if x.Package, err = e.Packages.Onboarded(ctx, r.instance.PackageID); err != nil {
 		return fmt.Errorf("find VNF package %s: %w", r.instance.PackageID, err)
 	}
 	flavourID := ""
@@ -193,7 +199,7 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 			return 0, false, Errorf(KindTerminal, "not completed within %s: %s", step.Timeout, progress.Note)
 		}
 		// The first wait stores from when it is measured, on whichever node it goes on.
-		if !r.stored[step.Name] || r.dirty() || !maps.EqualFunc(r.work, r.op.Work, sameJSON) {
+		if !r.stored[step.Name] || !bytes.Equal(encode(r.x.Instance), r.saved) || !maps.EqualFunc(r.work, r.op.Work, sameJSON) {
 			if err := r.commit(ctx, rec); err != nil {
 				return 0, false, err
 			}
@@ -213,22 +219,32 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	return 0, true, nil
 }
 
-// dirty tells whether the steps have changed the instance since it was stored.
-func (r *run) dirty() bool {
-	a, errA := json.Marshal(r.instance)
-	b, errB := json.Marshal(r.x.Instance)
-	return errA != nil || errB != nil || !bytes.Equal(a, b)
+// instanceOwner is under whom the working copy of the instance is kept among an operation's work.
+const instanceOwner = "instance"
+
+func encode(i *Instance) []byte {
+	raw, err := json.Marshal(i)
+	if err != nil {
+		panic("lcm: an Instance always marshals: " + err.Error())
+	}
+	return raw
 }
 
-// commit stores what is pending together with a step's line, nil for none, while the fence holds.
+// commit stores what is pending together with a step's line, nil for none, while the fence holds. The instance itself is
+// written when the operation ends.
 func (r *run) commit(ctx context.Context, rec *StepRecord) error {
 	t := r.pending
 	t.Op, t.Node = r.op, r.node
 	if rec != nil {
 		t.Steps = append(t.Steps, *rec)
 	}
-	if r.dirty() {
+	raw := encode(r.x.Instance)
+	switch {
+	case !Live(r.op.State):
 		t.Instance = r.x.Instance
+		r.op.Work = r.op.Work.without(instanceOwner)
+	case !bytes.Equal(raw, r.saved):
+		r.op.Work = r.op.Work.with(instanceOwner, raw)
 	}
 	if err := r.engine.Store.Commit(ctx, &t); err != nil {
 		if Is(err, KindStale) {
@@ -239,11 +255,7 @@ func (r *run) commit(ctx context.Context, rec *StepRecord) error {
 	for _, s := range t.Steps {
 		r.stored[s.Name] = true
 	}
-	if t.Instance != nil {
-		r.instance = t.Instance
-		r.x.Instance = t.Instance.Clone()
-	}
-	r.work, r.pending = r.op.Work, Transition{}
+	r.saved, r.work, r.pending = raw, r.op.Work, Transition{}
 	if len(t.Entered) > 0 && r.engine.Observe != nil {
 		r.engine.Observe(r.op)
 	}
@@ -278,13 +290,10 @@ func (r *run) failed(ctx context.Context, step Step, err error) (time.Duration, 
 	}
 	r.log.Error("the operation failed", "step", step.Name, "state", string(state), "error", err)
 	// What the failed step put into its working copies is as if never done; what earlier steps recorded stands.
-	stored := r.instance
-	var affected *sol003.InstantiatedVnfInfo
-	if r.x != nil && r.x.Instance != nil {
-		affected = r.x.Instance.Info
-		r.x.Instance = stored.Clone()
-	} else {
-		r.x = &Execution{Op: r.op, Instance: stored.Clone(), Before: stored}
+	affected := r.x.Instance.Info
+	r.x.Instance = new(Instance)
+	if err := json.Unmarshal(r.saved, r.x.Instance); err != nil {
+		return 0, false, fmt.Errorf("restore VNF instance %s: %w", r.instance.ID, err)
 	}
 	r.op.Error = &sol003.ProblemDetails{Title: "LCM operation failed", Status: 500, Detail: failure(r.op, step.Name, err)}
 	if r.op.Operation == sol003.LcmOperationTypeInstantiate {

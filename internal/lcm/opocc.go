@@ -2,6 +2,7 @@ package lcm
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -12,6 +13,7 @@ type OpOcc struct {
 	ID         string
 	InstanceID string
 	ProjectID  string
+	VimID      string // the registered VIM that it works in
 	Operation  sol003.LcmOperationType
 	State      sol003.LcmOperationState
 
@@ -40,6 +42,23 @@ type OpOcc struct {
 // Work is what the steps of one operation leave for one another and for the node that takes over: opaque JSON by step
 // owner ("infra:openstack", "mgmt:…"), versioned by its owner.
 type Work map[string]json.RawMessage
+
+// with returns a copy in which the owner's work is raw: what has been stored keeps its own.
+func (w Work) with(owner string, raw json.RawMessage) Work {
+	out := maps.Clone(w)
+	if out == nil {
+		out = Work{}
+	}
+	out[owner] = raw
+	return out
+}
+
+// without returns a copy that has no work of the owner.
+func (w Work) without(owner string) Work {
+	out := maps.Clone(w)
+	delete(out, owner)
+	return out
+}
 
 // Live states are those in which the engine has work to do.
 func Live(s sol003.LcmOperationState) bool {

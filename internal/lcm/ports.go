@@ -11,7 +11,7 @@ import (
 // conflict, precondition, ErrStale.
 type Store interface {
 	// CreateInstance inserts the instance and its VnfIdentifierCreationNotification. Conflict: the package has been
-	// deleted meanwhile.
+	// deleted or disabled meanwhile.
 	CreateInstance(ctx context.Context, i *Instance) error
 	// Instance reads one instance, secrets unsealed.
 	Instance(ctx context.Context, s Scope, id string) (*Instance, error)
@@ -28,14 +28,14 @@ type Store interface {
 	// Not found, or what decide returns.
 	Move(ctx context.Context, s Scope, opOccID string, decide func(*OpOcc) (StateEntered, error)) error
 
-	// Claim makes node the owner of a live op occ whose fence is given, and reads all that running it needs. ErrStale
-	// when the fence has moved on or the op occ is not live any more.
+	// Claim reads all that node needs to run a live op occ whose fence is given; node becomes the owner with its first
+	// Commit. ErrStale when the fence has moved on or the op occ is not live any more.
 	Claim(ctx context.Context, opOccID string, fence int64, node string) (*Claimed, error)
 	// Commit applies a transition if the fence still holds, else ErrStale and nothing has changed.
 	Commit(ctx context.Context, t *Transition) error
 }
 
-// Claimed is an op occ that a node has made its own.
+// Claimed is an op occ that a node is to run.
 type Claimed struct {
 	Op       *OpOcc
 	Instance *Instance
@@ -89,10 +89,12 @@ type Granter interface {
 
 // Packages gives the domain access to onboarded packages.
 type Packages interface {
-	// PackageByVnfd returns the onboarded package that holds the VNFD, with its Descriptor. Not found.
-	PackageByVnfd(ctx context.Context, s Scope, vnfdID string) (*Package, error)
-	// Package returns a package by its id, with its Descriptor when ONBOARDED. Not found.
-	Package(ctx context.Context, s Scope, id string) (*Package, error)
+	// PackageByVnfd returns the onboarded package that holds the VNFD, with its Descriptor; with recent, possibly as it was
+	// a while ago. Not found.
+	PackageByVnfd(ctx context.Context, s Scope, vnfdID string, recent bool) (*Package, error)
+	// Onboarded returns a package that an instance refers to, as it was onboarded: what never changes after that. Not
+	// found; conflict when it is not ONBOARDED.
+	Onboarded(ctx context.Context, id string) (*Package, error)
 	// Open opens the content of an onboarded package. The caller closes it.
 	Open(ctx context.Context, packageID string) (PackageFS, error)
 }

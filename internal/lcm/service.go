@@ -23,13 +23,22 @@ type Service struct {
 // Create makes a VNF instance from an onboarded and enabled package (SOL003 v2.6.1 §5.4.2.3.1). Errors: invalid with
 // status 422 when the vnfdId is unknown or its package is disabled.
 func (s *Service) Create(ctx context.Context, scope Scope, req sol003.CreateVnfRequest) (*Instance, error) {
-	p, err := s.Packages.PackageByVnfd(ctx, scope, req.VnfdId)
+	// What was known of the package a moment ago will do: the store looks again when it inserts.
+	i, err := s.create(ctx, scope, req, true)
+	if Is(err, KindConflict) {
+		i, err = s.create(ctx, scope, req, false)
+	}
+	return i, err
+}
+
+func (s *Service) create(ctx context.Context, scope Scope, req sol003.CreateVnfRequest, recent bool) (*Instance, error) {
+	p, err := s.Packages.PackageByVnfd(ctx, scope, req.VnfdId, recent)
 	switch {
 	case Is(err, KindNotFound):
 		return nil, &Error{Kind: KindInvalid, Status: 422, Detail: fmt.Sprintf("Can not find requested vnf package vnfd: %s", req.VnfdId), Err: err}
 	case err != nil:
 		return nil, fmt.Errorf("find the package of VNFD %s: %w", req.VnfdId, err)
-	case p.OperationalState != sol003.PackageOperationalStateTypeEnabled:
+	case !recent && p.OperationalState != sol003.PackageOperationalStateTypeEnabled:
 		return nil, &Error{Kind: KindInvalid, Status: 422, Detail: fmt.Sprintf("VNF package %s of VNFD %s is DISABLED; enable it first.", p.ID, req.VnfdId)}
 	}
 	i := &Instance{
@@ -65,12 +74,9 @@ func (s *Service) Instantiate(ctx context.Context, scope Scope, id string, req s
 	if i.State != sol003.InstantiationStateNotInstantiated {
 		return "", stateConflict(i, "instantiate")
 	}
-	p, err := s.Packages.Package(ctx, scope, i.PackageID)
+	p, err := s.Packages.Onboarded(ctx, i.PackageID)
 	if err != nil {
 		return "", fmt.Errorf("find package %s of VNF instance %s: %w", i.PackageID, id, err)
-	}
-	if p.Descriptor == nil {
-		return "", Errorf(KindConflict, "VNF package %s of VNF instance %s is not onboarded.", p.ID, id)
 	}
 	f, ok := p.Descriptor.Flavour(req.FlavourId)
 	if !ok {
@@ -117,7 +123,7 @@ func (s *Service) accept(ctx context.Context, scope Scope, i *Instance, operatio
 	}
 	now := s.Now()
 	op := &OpOcc{
-		ID: s.NewID(), InstanceID: i.ID, ProjectID: i.ProjectID, Operation: operation,
+		ID: s.NewID(), InstanceID: i.ID, ProjectID: i.ProjectID, VimID: c.VimID, Operation: operation,
 		State: sol003.LcmOperationStateStarting, StartTime: now, StateEnteredTime: now, Params: raw,
 		Fence: 1, Seq: 1, Work: Work{choiceOwner: work},
 	}

@@ -112,12 +112,7 @@ func (x *Execution) SetWork(owner string, v any) error {
 	if err != nil {
 		return fmt.Errorf("write the work of %s in op occ %s: %w", owner, x.Op.ID, err)
 	}
-	work := make(Work, len(x.Op.Work)+1) // copy on write: the stored op occ keeps its own
-	for k, w := range x.Op.Work {
-		work[k] = w
-	}
-	work[owner] = raw
-	x.Op.Work = work
+	x.Op.Work = x.Op.Work.with(owner, raw)
 	return nil
 }
 

@@ -123,7 +123,7 @@ func BenchmarkPackageByVnfd(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := w.PackageByVnfd(context.Background(), user, vnfd1); err != nil {
+			if _, err := w.PackageByVnfd(context.Background(), user, vnfd1, false); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -96,10 +96,12 @@ type Service struct {
 	// steps being download, open, verify, vnfd and onboard. For tests that kill.
 	Probe func(point string)
 
-	cfg   Config
-	store Store
-	log   *slog.Logger
-	cache *lru[packageVersion, *lcm.Package]
+	cfg    Config
+	store  Store
+	log    *slog.Logger
+	cache  *lru[packageVersion, *lcm.Package]
+	byVnfd *lru[string, *lcm.Package] // as last asked for
+	byID   *lru[string, *lcm.Package] // as onboarded
 
 	loading sync.Mutex // one decoding at a time: a burst after a start decodes a package once
 }
@@ -130,7 +132,10 @@ func New(cfg Config, store Store, log *slog.Logger) *Service {
 		cfg.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
 	cfg.Download = cfg.Download.withDefaults()
-	return &Service{cfg: cfg, store: store, log: log, cache: newLRU[packageVersion, *lcm.Package](cfg.CacheEntries)}
+	return &Service{
+		cfg: cfg, store: store, log: log, cache: newLRU[packageVersion, *lcm.Package](cfg.CacheEntries),
+		byVnfd: newLRU[string, *lcm.Package](cfg.CacheEntries), byID: newLRU[string, *lcm.Package](cfg.CacheEntries),
+	}
 }
 
 // Create makes a package resource in CREATED (SOL005 v2.6.1 §9.4.2.3.1). Invalid: userDefinedData that cannot be stored.
@@ -274,13 +279,38 @@ func (s *Service) Package(ctx context.Context, sc lcm.Scope, id string) (*lcm.Pa
 	return s.whole(ctx, head)
 }
 
-// PackageByVnfd is Package of the onboarded package that holds the VNFD. Not found.
-func (s *Service) PackageByVnfd(ctx context.Context, sc lcm.Scope, vnfdID string) (*lcm.Package, error) {
+// PackageByVnfd is Package of the onboarded package that holds the VNFD; with recent, possibly as it was when it was last
+// asked for. Not found.
+func (s *Service) PackageByVnfd(ctx context.Context, sc lcm.Scope, vnfdID string, recent bool) (*lcm.Package, error) {
+	if p, ok := s.byVnfd.get(vnfdID); recent && ok && (sc.Admin || p.ProjectID == sc.ProjectID) {
+		return p, nil
+	}
 	head, err := s.store.PackageHeadByVnfd(ctx, sc, vnfdID)
 	if err != nil {
 		return nil, err
 	}
-	return s.whole(ctx, head)
+	p, err := s.whole(ctx, head)
+	if err == nil {
+		s.byVnfd.put(vnfdID, p)
+	}
+	return p, err
+}
+
+// Onboarded returns an onboarded package that an instance refers to, which therefore cannot go. What changes after
+// onboarding (states, userDefinedData) is as it was when it was read first. Not found, conflict.
+func (s *Service) Onboarded(ctx context.Context, id string) (*lcm.Package, error) {
+	if p, ok := s.byID.get(id); ok {
+		return p, nil
+	}
+	p, err := s.Package(ctx, lcm.Scope{Admin: true}, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.OnboardingState != onboarded {
+		return nil, lcm.Errorf(lcm.KindConflict, "VNF Package %s onboarding state is not ONBOARDED", id)
+	}
+	s.byID.put(id, p)
+	return p, nil
 }
 
 // whole completes a head, from the cache when this version of the package is there.

@@ -264,14 +264,14 @@ func TestLife(t *testing.T) {
 		t.Errorf("checksum %+v", s.Checksum)
 	}
 
-	got := must[*lcm.Package](t)(w.PackageByVnfd(ctx, user, vnfd1))
+	got := must[*lcm.Package](t)(w.PackageByVnfd(ctx, user, vnfd1, false))
 	if got.ID != p.ID || got.Descriptor == nil || got.Descriptor.ID != vnfd1 || got.Entry != "Definitions/top.yaml" {
 		t.Errorf("by VNFD: %+v", got)
 	}
 	if again := must[*lcm.Package](t)(w.Package(ctx, user, p.ID)); again.Descriptor != got.Descriptor {
 		t.Error("the descriptor was decoded twice")
 	}
-	_, err = w.PackageByVnfd(ctx, other, vnfd1)
+	_, err = w.PackageByVnfd(ctx, other, vnfd1, false)
 	refused(t, err, lcm.KindNotFound, "")
 
 	content, size, err := w.Content(ctx, user, p.ID)

@@ -89,14 +89,14 @@ func (m *memoryVIM) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 // one serves the only package and the only VIM of a bench.
 type one struct{ b *bench }
 
-func (o one) PackageByVnfd(_ context.Context, _ lcm.Scope, id string) (*lcm.Package, error) {
+func (o one) PackageByVnfd(_ context.Context, _ lcm.Scope, id string, _ bool) (*lcm.Package, error) {
 	if id != o.b.pkg.Descriptor.ID {
 		return nil, lcm.Errorf(lcm.KindNotFound, "no VNFD %s", id)
 	}
 	return o.b.pkg, nil
 }
-func (o one) Package(context.Context, lcm.Scope, string) (*lcm.Package, error) { return o.b.pkg, nil }
-func (o one) Open(context.Context, string) (lcm.PackageFS, error)              { return nil, errors.ErrUnsupported }
+func (o one) Onboarded(context.Context, string) (*lcm.Package, error) { return o.b.pkg, nil }
+func (o one) Open(context.Context, string) (lcm.PackageFS, error)     { return nil, errors.ErrUnsupported }
 func (o one) Resolve(context.Context, lcm.Scope, []sol003.VimConnectionInfo) (*lcm.VimTarget, error) {
 	return o.b.target, nil
 }

@@ -56,18 +56,30 @@ func (s *Store) CreateInstance(ctx context.Context, i *lcm.Instance) error {
 	if err != nil {
 		return fmt.Errorf("encode the notification of VNF instance %s: %w", i.ID, err)
 	}
-	_, err = s.Pool.Exec(ctx, `
+	b := &pgx.Batch{}
+	queueReference(b, i.PackageID)
+	b.Queue(`
 		WITH i AS (
 			INSERT INTO vnf_instances (id, project_id, name, vnfd_id, vnf_pkg_id, instantiation_state, body, sealed, version, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id, project_id)
+			SELECT $1, $2, $3, $4, p.id, $6, $7, $8, $9, $10 FROM vnf_packages p WHERE p.id = $5 AND p.operational_state = 'ENABLED'
+			RETURNING id, project_id)
 		INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
 		SELECT $11, $12, i.id, i.project_id, 0, $13, $10 FROM i`,
 		i.ID, i.ProjectID, i.Name, i.VnfdID, i.PackageID, string(i.State), body, sealed, i.Version, i.Created,
 		newID(), string(sol003.NotificationTypeVnfIdentifierCreation), note)
-	if _, ok := violates(err, foreignKeyViolation); ok {
-		return lcm.Errorf(lcm.KindConflict, "VNF package %s has been deleted meanwhile.", i.PackageID)
+	results := s.Pool.SendBatch(ctx, b)
+	defer func() { _ = results.Close() }()
+	if _, err := results.Exec(); err != nil {
+		return err
 	}
-	return err
+	tag, err := results.Exec()
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return lcm.Errorf(lcm.KindConflict, "VNF package %s has been deleted or disabled meanwhile.", i.PackageID)
+	}
+	return results.Close()
 }
 
 // Instance implements lcm.Store.
@@ -110,7 +122,7 @@ func (s *Store) DeleteInstance(ctx context.Context, scope lcm.Scope, id string, 
 		}
 		var active, operation string
 		err = tx.QueryRow(ctx, `SELECT id, operation || ' in ' || operation_state FROM vnf_lcm_op_occs
-			WHERE vnf_instance_id = $1 AND operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK', 'FAILED_TEMP')`, id).Scan(&active, &operation)
+			WHERE vnf_instance_id = $1 AND active`, id).Scan(&active, &operation)
 		switch {
 		case err == nil:
 			return lcm.Errorf(lcm.KindConflict, "Vnf instance %s has LCM operation occurrence %s (%s). Cannot delete while the vnf instance is in this state.", id, active, operation)

@@ -139,7 +139,7 @@ func (s *Store) adopt(ctx context.Context, tx pgx.Tx) (a Adopted, err error) {
 		UPDATE vnf_lcm_op_occs o SET fence = o.fence + 1, owner = NULL
 		WHERE o.id IN (
 			SELECT c.id FROM vnf_lcm_op_occs c
-			WHERE c.operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK')
+			WHERE c.active AND c.operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK')
 			AND (c.id::text, c.fence) NOT IN (
 				SELECT j.args ->> 'opOcc', (j.args ->> 'fence')::bigint FROM river_job j
 				WHERE j.kind = $1 AND j.args ->> 'opOcc' IS NOT NULL AND j.args ->> 'fence' IS NOT NULL

@@ -253,27 +253,22 @@ func (s *Store) DeletePackage(ctx context.Context, sc lcm.Scope, id string) (con
 		return "", noPackage(id)
 	}
 	err = inTx(ctx, s.Pool, func(tx pgx.Tx) error {
+		if err := lockReferences(ctx, tx, id); err != nil {
+			return err
+		}
 		p, err := s.lockScoped(ctx, tx, sc, id)
 		if err != nil {
 			return err
 		}
-		refused := func() error {
+		if p.OperationalState == sol003.PackageOperationalStateTypeEnabled || p.UsageState == sol003.PackageUsageStateTypeInUse {
 			return lcm.Errorf(lcm.KindConflict, "VNF Package %s cannot be deleted as it's operational state is %s and usage state is %s.",
 				id, p.OperationalState, p.UsageState)
-		}
-		if p.OperationalState == sol003.PackageOperationalStateTypeEnabled || p.UsageState == sol003.PackageUsageStateTypeInUse {
-			return refused()
 		}
 		if p.OnboardingState == sol003.PackageOnboardingStateTypeUploading || p.OnboardingState == sol003.PackageOnboardingStateTypeProcessing {
 			return lcm.Errorf(lcm.KindConflict, "VNF Package %s cannot be deleted as it's onboarding state is %s.", id, p.OnboardingState)
 		}
 		contentID = p.ContentID
-		_, err = tx.Exec(ctx, `DELETE FROM vnf_packages WHERE id = $1`, id)
-		if foreignKey(err) { // an instance of it has been created since we looked
-			p.UsageState = sol003.PackageUsageStateTypeInUse
-			return refused()
-		}
-		if err != nil {
+		if _, err = tx.Exec(ctx, `DELETE FROM vnf_packages WHERE id = $1`, id); err != nil {
 			return fmt.Errorf("delete vnf package %s: %w", id, err)
 		}
 		return nil

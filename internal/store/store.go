@@ -36,7 +36,8 @@ type Store struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
-	node atomic.Pointer[string] // the id under which this process is a node
+	node  atomic.Pointer[string] // the id under which this process is a node
+	voice *announcer
 }
 
 // Config says how to open a Store.
@@ -68,15 +69,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
 	s := &Store{Pool: pool, Sealer: cfg.Sealer, Log: cfg.Log, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }}
-	if s.River, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: riverLog(cfg.Log)}); err != nil {
+	// This client only inserts; its own announcements are all but off, since the announcer makes them.
+	s.River, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: riverLog(cfg.Log), FetchCooldown: 24 * time.Hour, FetchPollInterval: 24 * time.Hour})
+	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("open the job queue: %w", err)
 	}
+	s.voice = newAnnouncer(ctx, s)
 	return s, nil
 }
 
 // Close closes the connections.
-func (s *Store) Close() { s.Pool.Close() }
+func (s *Store) Close() {
+	s.voice.close()
+	s.Pool.Close()
+}
 
 // Migrate brings the schema and River's tables to this program's version. Nodes that start together take turns.
 func Migrate(ctx context.Context, url string, log *slog.Logger) error {
@@ -162,7 +169,6 @@ func validID(id string) bool {
 const (
 	uniqueViolation     = "23505"
 	foreignKeyViolation = "23503"
-	fenceViolation      = "VF001" // raised by require_fence
 )
 
 // violates tells whether err is PostgreSQL's error code, and of which constraint.

@@ -240,14 +240,27 @@ func (s *Store) DeleteVIM(ctx context.Context, sc lcm.Scope, id string) error {
 	if !validID(id) {
 		return noVIM(id)
 	}
-	tag, err := s.Pool.Exec(ctx, `DELETE FROM vims WHERE id = $1 AND ($2 OR project_id = $3)`, id, sc.Admin, sc.ProjectID)
-	switch {
-	case foreignKey(err):
-		return lcm.Titled(lcm.KindConflict, "VimInUseException", "VIM %s is still in use by VNF", id)
-	case err != nil:
+	err := inTx(ctx, s.Pool, func(tx pgx.Tx) error {
+		if err := lockReferences(ctx, tx, id); err != nil {
+			return err
+		}
+		var used bool
+		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM vnf_instances i WHERE i.vim_id = v.id)
+				OR EXISTS (SELECT 1 FROM vnf_lcm_op_occs o WHERE o.vim_id = v.id AND o.active)
+			FROM vims v WHERE v.id = $1 AND ($2 OR v.project_id = $3)`, id, sc.Admin, sc.ProjectID).Scan(&used)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return noVIM(id)
+		case err != nil:
+			return err
+		case used:
+			return lcm.Titled(lcm.KindConflict, "VimInUseException", "VIM %s is still in use by VNF", id)
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM vims WHERE id = $1`, id)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("delete vim %s: %w", id, err)
-	case tag.RowsAffected() == 0:
-		return noVIM(id)
 	}
 	return nil
 }

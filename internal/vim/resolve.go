@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -45,16 +47,69 @@ func (s *Service) Resolve(ctx context.Context, sc lcm.Scope, conns []sol003.VimC
 }
 
 func (s *Service) named(ctx context.Context, sc lcm.Scope, id string) (*lcm.VIM, error) {
+	key := recentKey{id: id}
 	if id == "" {
-		v, err := s.store.DefaultVIM(ctx, sc.ProjectID)
-		if lcm.Is(err, lcm.KindNotFound) {
+		key.defaultOf = sc.ProjectID
+	}
+	if v, ok := s.recent.get(key, s.cfg.Now()); ok && (id == "" || sc.Admin || v.ProjectID == sc.ProjectID) {
+		return v, nil
+	}
+	var v *lcm.VIM
+	var err error
+	if id == "" {
+		if v, err = s.store.DefaultVIM(ctx, sc.ProjectID); lcm.Is(err, lcm.KindNotFound) {
 			return nil, lcm.Errorf(lcm.KindInvalid, "Default VIM is not defined.")
 		}
-		return v, err
-	}
-	v, err := s.store.VIM(ctx, sc, id, true)
-	if lcm.Is(err, lcm.KindNotFound) {
+	} else if v, err = s.store.VIM(ctx, sc, id, true); lcm.Is(err, lcm.KindNotFound) {
 		return nil, lcm.Errorf(lcm.KindInvalid, "VimConnection id is not found: %s", id)
 	}
-	return v, err
+	if err != nil {
+		return nil, err
+	}
+	s.recent.put(key, v, s.cfg.Now())
+	return v, nil
+}
+
+// recentFor is how long a VIM is used as it was read last. Many operations resolve the same few VIMs; what an update
+// changes holds at once on the node that makes it, and after this time on the others.
+const recentFor = time.Second
+
+// recently keeps VIMs as they were read last, credentials included.
+type recently struct {
+	mu   sync.Mutex
+	vims map[recentKey]recentVIM
+}
+
+// recentKey names a VIM by its id, or as the default of a project.
+type recentKey struct{ id, defaultOf string }
+
+type recentVIM struct {
+	vim   *lcm.VIM
+	until time.Time
+}
+
+// recentMax is how many are kept at most.
+const recentMax = 1000
+
+func (r *recently) get(key recentKey, now time.Time) (*lcm.VIM, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.vims[key]
+	return e.vim, ok && now.Before(e.until)
+}
+
+func (r *recently) put(key recentKey, v *lcm.VIM, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.vims == nil || len(r.vims) >= recentMax {
+		r.vims = map[recentKey]recentVIM{}
+	}
+	r.vims[key] = recentVIM{v, now.Add(recentFor)}
+}
+
+// forget drops all: a VIM has come, changed or gone.
+func (r *recently) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.vims = nil
 }

@@ -65,6 +65,7 @@ type Service struct {
 	store   Store
 	probers map[string]Prober
 	log     *slog.Logger
+	recent  recently
 }
 
 // New makes a Service over a store. probers are by VIM type; nil means OpenStack and Kubernetes.
@@ -247,7 +248,9 @@ func (s *Service) update(ctx context.Context, sc lcm.Scope, id string, c lcm.VIM
 	}
 	v.Updated = s.cfg.Now().UTC().Truncate(time.Microsecond)
 	shown := masked(*v, keystoneProject)
-	if err := s.store.UpdateVIM(ctx, v, shown); err != nil {
+	err = s.store.UpdateVIM(ctx, v, shown)
+	s.recent.forget()
+	if err != nil {
 		return nil, err
 	}
 	shown.Version = v.Version
@@ -307,7 +310,9 @@ func restore(stored, change map[string]any) map[string]any {
 
 // Delete deletes a VIM. Not found; conflict while an instance refers to it.
 func (s *Service) Delete(ctx context.Context, sc lcm.Scope, id string) error {
-	return s.store.DeleteVIM(ctx, sc, id)
+	err := s.store.DeleteVIM(ctx, sc, id)
+	s.recent.forget()
+	return err
 }
 
 // Mask stands where a secret is in what the vims API shows.
