@@ -77,7 +77,7 @@ func (s *Store) Accept(ctx context.Context, scope lcm.Scope, op *lcm.OpOcc, want
 	if err == nil {
 		s.voice.announce(lcmQueue)
 	}
-	if name, ok := violates(err, uniqueViolation); ok && name == "vnf_lcm_op_occs_one_active" {
+	if breaks(err, "vnf_lcm_op_occs_one_active") {
 		return s.busy(ctx, op)
 	}
 	return err

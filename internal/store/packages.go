@@ -505,15 +505,3 @@ func withoutNUL(body []byte) []byte {
 	}
 	return out
 }
-
-// breaks tells whether err is the violation of a named unique index or constraint.
-func breaks(err error, unique string) bool {
-	name, ok := violates(err, uniqueViolation)
-	return ok && name == unique
-}
-
-// foreignKey tells whether err is the violation of a foreign key.
-func foreignKey(err error) bool {
-	_, ok := violates(err, foreignKeyViolation)
-	return ok
-}

@@ -180,6 +180,18 @@ func violates(err error, code string) (constraint string, ok bool) {
 	return "", false
 }
 
+// breaks tells whether err is the violation of a named unique index or constraint.
+func breaks(err error, unique string) bool {
+	name, ok := violates(err, uniqueViolation)
+	return ok && name == unique
+}
+
+// foreignKey tells whether err is the violation of a foreign key.
+func foreignKey(err error) bool {
+	_, ok := violates(err, foreignKeyViolation)
+	return ok
+}
+
 // nullable is nil for an empty text, which stands in no column of ours.
 func nullable(s string) any {
 	if s == "" {
