@@ -1,5 +1,6 @@
 -- Bodies are stored as they are answered (json, without _links); what is filtered, joined or locked on stands in
--- columns of its own. Columns named sealed hold AES-256-GCM envelopes.
+-- columns of its own. Columns named sealed hold AES-256-GCM envelopes, which do not compress. Rows that change often have
+-- room beside them for the next version, and stay in one piece as long as a page holds them.
 
 -- The nodes that live: each holds the session advisory lock (1986946669, lock_key) for as long as it does.
 CREATE TABLE nodes (
@@ -77,7 +78,8 @@ CREATE TABLE vnf_instances (
     sealed              bytea,
     version             bigint      NOT NULL DEFAULT 1,
     created_at          timestamptz NOT NULL
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, toast_tuple_target = 8160);
+ALTER TABLE vnf_instances ALTER COLUMN sealed SET STORAGE EXTERNAL;
 CREATE INDEX vnf_instances_project ON vnf_instances (project_id, id);
 CREATE INDEX vnf_instances_package ON vnf_instances (vnf_pkg_id);
 CREATE INDEX vnf_instances_vnfd ON vnf_instances (vnfd_id, id);
@@ -101,7 +103,8 @@ CREATE TABLE vnf_lcm_op_occs (
     -- In a state that keeps other operations away. A column, so that going from one such state to the next touches no
     -- index.
     active             boolean     NOT NULL DEFAULT true
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 50, toast_tuple_target = 8160);
+ALTER TABLE vnf_lcm_op_occs ALTER COLUMN sealed SET STORAGE EXTERNAL;
 -- One LCM operation an instance (SOL003 v2.6.1 §5.6.2).
 CREATE UNIQUE INDEX vnf_lcm_op_occs_one_active ON vnf_lcm_op_occs (vnf_instance_id) WHERE active;
 CREATE INDEX vnf_lcm_op_occs_instance ON vnf_lcm_op_occs (vnf_instance_id, id);

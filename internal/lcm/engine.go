@@ -175,6 +175,7 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 		rec.BegunAt, rec.Tries = e.Now(), 1
 		r.op.Step = step.Name
 		if step.Effect { // intent before
+			r.pending.Lazy = true
 			if err := r.commit(ctx, rec); err != nil {
 				return 0, false, err
 			}
@@ -240,6 +241,8 @@ func (r *run) commit(ctx context.Context, rec *StepRecord) error {
 	}
 	raw := encode(r.x.Instance)
 	switch {
+	case !Active(r.op.State):
+		t.Instance, r.op.Work = r.x.Instance, nil
 	case !Live(r.op.State):
 		t.Instance = r.x.Instance
 		r.op.Work = r.op.Work.without(instanceOwner)
