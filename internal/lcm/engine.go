@@ -175,7 +175,6 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 		rec.BegunAt, rec.Tries = e.Now(), 1
 		r.op.Step = step.Name
 		if step.Effect { // intent before
-			r.pending.Lazy = true
 			if err := r.commit(ctx, rec); err != nil {
 				return 0, false, err
 			}

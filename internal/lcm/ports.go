@@ -44,14 +44,11 @@ type Claimed struct {
 
 // Transition is one durable change of an op occ: any of its parts may be empty.
 type Transition struct {
-	Op      *OpOcc         // as it is after the change; its Fence must be the stored one
-	Node    string         // who makes the change, for the journal
-	Entered []StateEntered // the states that were entered with this change, in order: each with its notification
-	// Lazy says that the database server may lose the change when its machine crashes, as long as it cannot be lost
-	// otherwise: an intent alone, which the step's contract makes up for.
-	Lazy     bool
-	Instance *Instance    // as it is after the change; nil: unchanged
-	Steps    []StepRecord // the journal's lines that are new or have changed
+	Op       *OpOcc         // as it is after the change; its Fence must be the stored one
+	Node     string         // who makes the change, for the journal
+	Entered  []StateEntered // the states that were entered with this change, in order: each with its notification
+	Instance *Instance      // as it is after the change; nil: unchanged
+	Steps    []StepRecord   // the journal's lines that are new or have changed
 }
 
 // StateEntered is an op occ's entering of a state, with the notification that tells of it.

@@ -235,9 +235,6 @@ func (s *Store) Commit(ctx context.Context, t *lcm.Transition) error {
 		notes.id, notes.seq, notes.body, notes.at, string(sol003.NotificationTypeVnfLcmOperationOccurrence), op.InstanceID, op.ProjectID,
 	}
 	query := commitOperation
-	if t.Lazy {
-		query = commitLazily
-	}
 	if i := t.Instance; i != nil {
 		body, sealed, err := s.encodeInstance(i)
 		if err != nil {
@@ -269,7 +266,6 @@ const (
 			INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at)
 			SELECT n.id, $20, $21, $22, held.id, n.seq, n.body, n.at FROM held, unnest($16::uuid[], $17::bigint[], $18::json[], $19::timestamptz[]) AS n (id, seq, body, at))`
 	commitOperation    = commitParts + ` SELECT EXISTS (SELECT 1 FROM held)`
-	commitLazily       = commitParts + ` SELECT EXISTS (SELECT 1 FROM held) AND set_config('synchronous_commit', 'off', true) IS NOT NULL`
 	commitWithInstance = commitParts + `,
 		instance AS (
 			UPDATE vnf_instances i SET name = $23, vnfd_id = $24, vnf_pkg_id = $25, instantiation_state = $26, vim_id = $27, body = $28, sealed = $29, version = version + 1
