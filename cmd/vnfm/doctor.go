@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -67,6 +68,11 @@ func (d *doctor) examine(ctx context.Context, file string) {
 		d.check("PostgreSQL", fmt.Sprintf("private, %d.%d from %s", bin.Major, bin.Minor, bin.Dir), err, "apt-get install postgresql, or set database.url")
 	}
 	d.python(ctx, cfg)
+	if os.Geteuid() == 0 {
+		d.check("user data", "scripts run as "+cfg.Openstack.UserDataUser, nil, "")
+	} else {
+		_, _ = fmt.Fprintf(d.out, "note  %-14s the server is not root: scripts of packages run as its own user and can read its keys; onboard only packages that you trust\n", "user data")
+	}
 	d.api(ctx, cfg)
 	s, err := newServer(ctx, cfg, log)
 	if !d.check("database", "answers; the schema is up to date; the keys are read", err, "see the message; the server may be running with the same private PostgreSQL: then stop it first") {

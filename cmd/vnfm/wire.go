@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/time/rate"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/config"
 	"github.com/seed-f1a0ccf1/vnfm/internal/csar"
@@ -116,7 +118,7 @@ func (s *server) wire() error {
 		openstack.New(openstack.Config{
 			StackTimeout: cfg.Openstack.StackTimeout, ImageTimeout: cfg.Openstack.ImageTimeout,
 			PollMin: cfg.Openstack.PollMin, PollMax: cfg.Openstack.PollMax, CallTimeout: cfg.Openstack.RequestTimeout,
-			MaxConcurrent: cfg.Openstack.MaxConcurrent, RequestsPerSecond: cfg.Openstack.RequestsPerSecond,
+			MaxConcurrent: cfg.Openstack.MaxConcurrent, RequestsPerSecond: cmp.Or(cfg.Openstack.RequestsPerSecond, float64(rate.Inf)),
 			UserData: userdata.Config{Python: cfg.Openstack.Python, User: cfg.Openstack.UserDataUser, Timeout: cfg.Openstack.UserDataTimeout},
 			Observer: s.metrics,
 		}, log),

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -36,6 +37,9 @@ type Engine struct {
 
 // ErrShutdown is the cause with which a node that stops cancels what it runs; the work is handed over.
 var ErrShutdown = errors.New("this node is shutting down")
+
+// leastRun is the least time that a run of a step is given, however late it is.
+const leastRun = 5 * time.Second
 
 // retryFor is how long a step without a timeout of its own goes on after errors that may pass.
 const retryFor = 10 * time.Minute
@@ -117,7 +121,10 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	r.saved = encode(x.Instance)
-	x.files = func(ctx context.Context) (PackageFS, error) { return e.Packages.Open(ctx, r.instance.PackageID) }
+	x.files = func(ctx context.Context) (PackageFS, error) {
+		files, err := e.Packages.Open(ctx, r.instance.PackageID)
+		return files, oursIfUnclassed(err)
+	}
 	var c choice
 	if err := x.Work(choiceOwner, &c); err != nil {
 		return err
@@ -132,10 +139,10 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	var err error
 	if x.Target, err = e.VIMs.Resolve(ctx, scope, []sol003.VimConnectionInfo{conn}); err != nil {
-		return fmt.Errorf("find VIM %s: %w", c.VimID, err)
+		return fmt.Errorf("find VIM %s: %w", c.VimID, oursIfUnclassed(err))
 	}
 	if x.Package, err = e.Packages.Onboarded(ctx, r.instance.PackageID); err != nil {
-		return fmt.Errorf("find VNF package %s: %w", r.instance.PackageID, err)
+		return fmt.Errorf("find VNF package %s: %w", r.instance.PackageID, oursIfUnclassed(err))
 	}
 	flavourID := ""
 	if r.instance.Info != nil {
@@ -183,15 +190,22 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	point := string(r.op.Operation) + "/" + step.Name
 	e.probe(point + "/before")
 	r.x.Begun = rec.BegunAt
-	progress, err := step.Run(ctx, r.x)
+	limit := cmp.Or(step.Timeout, retryFor)
+	work, instance, grant := r.op.Work, encode(r.x.Instance), r.op.GrantID
+	bounded, cancel := context.WithTimeout(ctx, max(limit-e.Now().Sub(rec.BegunAt), leastRun))
+	progress, err := step.Run(bounded, r.x)
+	cancel()
 	e.probe(point + "/after")
-	if err != nil {
-		limit := cmp.Or(step.Timeout, retryFor)
+	if err != nil { // as if never done
+		r.op.Work, r.op.GrantID = work, grant
+		if err := r.restore(instance); err != nil {
+			return 0, false, err
+		}
 		if KindOf(err) != KindRetryable || e.Now().Sub(rec.BegunAt) >= limit || ctx.Err() != nil {
 			return 0, false, err
 		}
 		rec.Tries++
-		r.log.Warn("a step failed and is tried again", "step", step.Name, "error", err)
+		r.log.Warn("a step failed and is tried again", "step", step.Name, "error", scrub(r.op, err.Error()))
 		progress = Wait(time.Second+rand.N(time.Second), "%v", err)
 	}
 	if !progress.Finished() {
@@ -230,6 +244,15 @@ func encode(i *Instance) []byte {
 	return raw
 }
 
+// restore makes the working copy of the instance what it was.
+func (r *run) restore(raw []byte) error {
+	r.x.Instance = new(Instance)
+	if err := json.Unmarshal(raw, r.x.Instance); err != nil {
+		return fmt.Errorf("restore VNF instance %s: %w", r.instance.ID, err)
+	}
+	return nil
+}
+
 // commit stores what is pending together with a step's line, nil for none, while the fence holds. The instance itself is
 // written when the operation ends.
 func (r *run) commit(ctx context.Context, rec *StepRecord) error {
@@ -252,7 +275,7 @@ func (r *run) commit(ctx context.Context, rec *StepRecord) error {
 		if Is(err, KindStale) {
 			return ErrStale
 		}
-		return &commitError{fmt.Errorf("record op occ %s at step %s: %w", r.op.ID, r.op.Step, err)}
+		return &ownError{fmt.Errorf("record op occ %s at step %s: %w", r.op.ID, r.op.Step, err)}
 	}
 	for _, s := range t.Steps {
 		r.stored[s.Name] = true
@@ -273,31 +296,42 @@ func (r *run) enter(s sol003.LcmOperationState) {
 	})
 }
 
-// commitError marks a failure to record, which is the run's failure and not the operation's.
-type commitError struct{ err error }
+// ownError marks a failure of ours (to read or to record), which is the run's failure and not the operation's: the run is
+// tried again.
+type ownError struct{ err error }
 
-func (c *commitError) Error() string { return c.err.Error() }
-func (c *commitError) Unwrap() error { return c.err }
+func (o *ownError) Error() string { return o.err.Error() }
+func (o *ownError) Unwrap() error { return o.err }
+
+// oursIfUnclassed marks an error that nobody has classed as ours: the database was away.
+func oursIfUnclassed(err error) error {
+	var e *Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &ownError{err}
+}
 
 // failed ends the operation's run after an error of a step: FAILED_TEMP, or ROLLED_BACK when nothing had been started
 // (SOL003 v2.6.1 §5.6.2.2). Errors that are not the operation's own are returned.
 func (r *run) failed(ctx context.Context, step Step, err error) (time.Duration, bool, error) {
-	var ce *commitError
-	if errors.As(err, &ce) || Is(err, KindStale) || ctx.Err() != nil {
+	var own *ownError
+	if errors.As(err, &own) || Is(err, KindStale) || ctx.Err() != nil {
 		return 0, false, err
 	}
 	state := sol003.LcmOperationStateFailedTemp
 	if r.op.State == sol003.LcmOperationStateStarting {
 		state = sol003.LcmOperationStateRolledBack
 	}
-	r.log.Error("the operation failed", "step", step.Name, "state", string(state), "error", err)
+	why := failure(r.op, step.Name, err)
+	r.log.Error("the operation failed", "step", step.Name, "state", string(state), "error", why)
 	// What the failed step put into its working copies is as if never done; what earlier steps recorded stands.
 	affected := r.x.Instance.Info
-	r.x.Instance = new(Instance)
-	if err := json.Unmarshal(r.saved, r.x.Instance); err != nil {
-		return 0, false, fmt.Errorf("restore VNF instance %s: %w", r.instance.ID, err)
+	if err := r.restore(r.saved); err != nil {
+		return 0, false, err
 	}
-	r.op.Error = &sol003.ProblemDetails{Title: "LCM operation failed", Status: 500, Detail: failure(r.op, step.Name, err)}
+	r.op.Work = r.work
+	r.op.Error = &sol003.ProblemDetails{Title: "LCM operation failed", Status: 500, Detail: why}
 	if r.op.Operation == sol003.LcmOperationTypeInstantiate {
 		r.op.Changes = ResourceChanges(nil, affected)
 	}
@@ -323,11 +357,12 @@ func (r *run) undo(from string) []StepRecord {
 
 // failure words why an operation failed as Tacker's users know it, with the step that said it.
 func failure(op *OpOcc, step string, err error) string {
-	detail := RedactText(err.Error())
+	detail := err.Error()
 	var e *Error
 	if errors.As(err, &e) {
-		detail = RedactText(e.Detail)
+		detail = e.Detail
 	}
+	detail = scrub(op, detail)
 	switch op.Operation {
 	case sol003.LcmOperationTypeInstantiate:
 		return fmt.Sprintf("Vnf instantiation failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)
@@ -336,6 +371,18 @@ func failure(op *OpOcc, step string, err error) string {
 	default:
 		return fmt.Sprintf("%s failed for vnf %s at step %s, error: %s", op.Operation, op.InstanceID, step, detail)
 	}
+}
+
+// scrub takes the secrets of the operation's request out of a text that others than us have had a hand in: a script may
+// print its parameters, a VIM may repeat them.
+func scrub(op *OpOcc, text string) string {
+	var params any
+	if json.Unmarshal(op.Params, &params) == nil {
+		for _, s := range Secrets(params) {
+			text = strings.ReplaceAll(text, s, Redacted)
+		}
+	}
+	return RedactText(text)
 }
 
 func (e *Engine) probe(point string) {

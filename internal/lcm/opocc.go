@@ -37,6 +37,10 @@ type OpOcc struct {
 	Seq   int64  // grows with every state entered: the notification's place
 	Step  string // the name of the step that was begun last
 	Work  Work   // sealed at rest
+	// Undone says that a rollback has been begun since the operation went forward last.
+	Undone bool
+	// Afresh, in a Move, drops the whole journal and not only what was begun: each step is to look again at what is there.
+	Afresh bool `json:"-"`
 }
 
 // Work is what the steps of one operation leave for one another and for the node that takes over: opaque JSON by step

@@ -24,7 +24,8 @@ type Store interface {
 	Accept(ctx context.Context, s Scope, op *OpOcc, want sol003.InstantiationState) error
 
 	// Move has decide change an op occ that nobody works on, and stores it with the notification of the state that it has
-	// entered; lines of the journal of steps that were begun and not done are dropped, and a live op occ gets a trigger.
+	// entered; lines of the journal of steps that were begun and not done are dropped (with Afresh, all), and a live op occ
+	// gets a trigger.
 	// Not found, or what decide returns.
 	Move(ctx context.Context, s Scope, opOccID string, decide func(*OpOcc) (StateEntered, error)) error
 

@@ -15,6 +15,9 @@ func (s *Service) Retry(ctx context.Context, scope Scope, opOccID string) error 
 			return Errorf(KindConflict, "Cannot proceed with operation_state %s", op.State)
 		}
 		op.Error = nil
+		// After a rollback that failed nothing is known to be as the journal says: all steps look again.
+		op.Afresh = op.Undone
+		op.Undone = false
 		return nil
 	})
 }
@@ -29,6 +32,7 @@ func (s *Service) Rollback(ctx context.Context, scope Scope, opOccID string) err
 		if op.Operation != sol003.LcmOperationTypeInstantiate {
 			return Titled(KindConflict, "OPERATION IS NOT INSTANTIATE/SCALE", "OPERATION IS NOT INSTANTIATE/SCALE")
 		}
+		op.Afresh, op.Undone = true, true
 		return nil
 	})
 }
@@ -48,6 +52,7 @@ func (s *Service) Fail(ctx context.Context, scope Scope, opOccID string) error {
 // notification and, if there is work to do in that state, its trigger.
 func (s *Service) recover(ctx context.Context, scope Scope, opOccID string, to sol003.LcmOperationState, check func(*OpOcc) error) error {
 	err := s.Store.Move(ctx, scope, opOccID, func(op *OpOcc) (StateEntered, error) {
+		op.Afresh = false
 		if err := check(op); err != nil {
 			return StateEntered{}, err
 		}

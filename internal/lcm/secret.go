@@ -29,7 +29,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(Redacted) }
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(Redacted) }
 
 // secretWords are the parts of a key that mark its value as a secret.
-var secretWords = []string{"password", "passwd", "passphrase", "secret", "token", "credential", "private_key", "privatekey", "apikey", "api_key"}
+var secretWords = []string{"password", "passwd", "passphrase", "secret", "token", "credential", "private_key", "privatekey", "apikey", "api_key", "client_key", "clientkey", "ssh_key", "sshkey", "access_key", "accesskey",
+	"adminpass", "admin_pass"}
 
 // notSecret are keys that hold such a word and name no secret.
 var notSecret = map[string]bool{"oidc_token_url": true, "token_url": true, "tokenendpoint": true, "token_endpoint": true, "secret_uuid": true}
@@ -39,6 +40,9 @@ func SecretKey(key string) bool {
 	k := strings.ToLower(strings.ReplaceAll(key, "-", "_"))
 	if notSecret[k] {
 		return false
+	}
+	if k == "pwd" || k == "pass" {
+		return true
 	}
 	for _, w := range secretWords {
 		if strings.Contains(k, w) {
@@ -91,5 +95,30 @@ func RedactMap(m map[string]any) map[string]any {
 		}
 		out[k] = Redact(v)
 	}
+	return out
+}
+
+// Secrets returns the texts that stand under keys of secrets in a JSON-shaped value. Texts of less than four characters
+// are left out: they would be found everywhere.
+func Secrets(v any) []string {
+	var out []string
+	var walk func(v any, secret bool)
+	walk = func(v any, secret bool) {
+		switch t := v.(type) {
+		case string:
+			if secret && len(t) >= 4 {
+				out = append(out, t)
+			}
+		case map[string]any:
+			for k, e := range t {
+				walk(e, secret || SecretKey(k))
+			}
+		case []any:
+			for _, e := range t {
+				walk(e, secret)
+			}
+		}
+	}
+	walk(v, false)
 	return out
 }

@@ -67,7 +67,7 @@ func (s *Service) Delete(ctx context.Context, scope Scope, id string, ifMatch in
 // Instantiate accepts an InstantiateVnfRequest, of which raw is the body as it came, and returns the op occ's id
 // (SOL003 v2.6.1 §5.4.4.3.1).
 func (s *Service) Instantiate(ctx context.Context, scope Scope, id string, req sol003.InstantiateVnfRequest, raw json.RawMessage) (string, error) {
-	i, err := s.Store.Instance(ctx, scope, id)
+	i, err := s.instance(ctx, scope, id)
 	if err != nil {
 		return "", err
 	}
@@ -89,13 +89,16 @@ func (s *Service) Instantiate(ctx context.Context, scope Scope, id string, req s
 	if err != nil {
 		return "", err
 	}
+	if i.VimID != "" && i.VimID != target.ID {
+		return "", Errorf(KindConflict, "Vnf instance %s has resources in VIM %s, left by an operation that has failed. Instantiate it there.", i.ID, i.VimID)
+	}
 	return s.accept(ctx, scope, i, sol003.LcmOperationTypeInstantiate, raw, choice{VimID: target.ID, Region: target.Region, ConnectionID: target.ConnectionID})
 }
 
 // Terminate accepts a TerminateVnfRequest, of which raw is the body as it came, and returns the op occ's id (SOL003
 // v2.6.1 §5.4.8.3.1).
 func (s *Service) Terminate(ctx context.Context, scope Scope, id string, _ sol003.TerminateVnfRequest, raw json.RawMessage) (string, error) {
-	i, err := s.Store.Instance(ctx, scope, id)
+	i, err := s.instance(ctx, scope, id)
 	if err != nil {
 		return "", err
 	}
@@ -103,6 +106,15 @@ func (s *Service) Terminate(ctx context.Context, scope Scope, id string, _ sol00
 		return "", stateConflict(i, "terminate")
 	}
 	return s.accept(ctx, scope, i, sol003.LcmOperationTypeTerminate, raw, choice{VimID: i.VimID, Region: regionOf(i)})
+}
+
+// instance reads the instance that an operation is asked for.
+func (s *Service) instance(ctx context.Context, scope Scope, id string) (*Instance, error) {
+	i, err := s.Store.Instance(ctx, scope, id)
+	if Is(err, KindNotFound) {
+		return nil, Errorf(KindNotFound, "Can not find requested vnf: %s", id)
+	}
+	return i, err
 }
 
 // choice is what was settled when the operation was accepted: later changes of defaults do not touch it. It is the

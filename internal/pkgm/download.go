@@ -36,8 +36,10 @@ type Download struct {
 	Transport http.RoundTripper // used in place of the guarded one when set; for tests
 }
 
-// DefaultDeny are link-local addresses, among them the metadata services of clouds, unspecified and multicast ones.
+// DefaultDeny are loopback and link-local addresses, among the latter the metadata services of clouds, unspecified and
+// multicast ones, and those of NAT64, which can stand for any of them.
 var DefaultDeny = []netip.Prefix{
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("64:ff9b::/96"),
 	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"),
 	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("100.100.100.200/32"),
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("::/128"),

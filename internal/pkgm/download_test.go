@@ -229,7 +229,7 @@ func TestKilledDownload(t *testing.T) {
 // TestThroughTheQueue has the node's own workers do it all.
 func TestThroughTheQueue(t *testing.T) {
 	st := storetest.Open(t)
-	svc := pkgm.New(pkgm.Config{Node: st.NodeID}, st, storetest.Log())
+	svc := pkgm.New(pkgm.Config{Node: st.NodeID, Download: pkgm.Download{Allow: loopback}}, st, storetest.Log())
 	w := &world{Service: svc, st: st}
 	srv, _ := repository(t, csar(t, vnfd2))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

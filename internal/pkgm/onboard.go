@@ -17,12 +17,6 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
 
-// Job is what the trigger of a package's onboarding carries.
-type Job struct {
-	PackageID string `json:"packageId"`
-	Fence     int64  `json:"fence"`
-}
-
 // cleanupTime is how long putting a package back to CREATED may take when the request that failed is gone already.
 const cleanupTime = 30 * time.Second
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -46,6 +47,8 @@ type world struct {
 	node *store.Node
 }
 
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
 func newWorld(t testing.TB, cfg pkgm.Config) *world {
 	t.Helper()
 	st := storetest.Open(t)
@@ -60,6 +63,9 @@ func join(t testing.TB, st *store.Store, cfg pkgm.Config, id string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = node.Leave(context.Background()) })
+	if cfg.Download.Allow == nil && cfg.Download.Deny == nil { // the repositories of tests are on loopback
+		cfg.Download.Allow = loopback
+	}
 	cfg.Node = func() string { return id }
 	if cfg.Download.Pause == 0 {
 		cfg.Download.Pause = time.Millisecond

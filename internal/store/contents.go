@@ -90,6 +90,9 @@ func (s *Store) CompleteContent(ctx context.Context, packageID string, fence int
 		if n < tries && (breaks(err, "contents_sha256_key") || foreignKey(err)) {
 			continue
 		}
+		if err == nil && trigger {
+			s.voice.announce(onboardQueue)
+		}
 		return err
 	}
 }

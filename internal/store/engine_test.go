@@ -31,6 +31,7 @@ type bench struct {
 	vim    *memoryVIM
 	pkg    *lcm.Package
 	target *lcm.VimTarget
+	away   atomic.Int64 // how often the database is still to be away when the VIM is looked up
 }
 
 // memoryVIM is an InfraDriver whose cloud is a map; hooks let a test interfere with any step.
@@ -79,11 +80,14 @@ func (m *memoryVIM) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 			}),
 		}, nil
 	}
-	return []lcm.Step{m.step("delete", true, func(x *lcm.Execution) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.stacks, x.Instance.ID)
-	})}, nil
+	return []lcm.Step{
+		m.step("delete", true, func(x *lcm.Execution) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			delete(m.stacks, x.Instance.ID)
+		}),
+		m.step("tidy", true, func(*lcm.Execution) {}),
+	}, nil
 }
 
 // one serves the only package and the only VIM of a bench.
@@ -98,6 +102,9 @@ func (o one) PackageByVnfd(_ context.Context, _ lcm.Scope, id string, _ bool) (*
 func (o one) Onboarded(context.Context, string) (*lcm.Package, error) { return o.b.pkg, nil }
 func (o one) Open(context.Context, string) (lcm.PackageFS, error)     { return nil, errors.ErrUnsupported }
 func (o one) Resolve(context.Context, lcm.Scope, []sol003.VimConnectionInfo) (*lcm.VimTarget, error) {
+	if o.b.away.Add(-1) >= 0 {
+		return nil, errors.New("unexpected EOF")
+	}
 	return o.b.target, nil
 }
 

@@ -30,7 +30,7 @@ func (s *Store) encodeInstance(i *lcm.Instance) (body, sealed []byte, err error)
 		return nil, nil, fmt.Errorf("encode VNF instance %s: %w", i.ID, err)
 	}
 	sealed, err = s.seal(instancesTable, i.ID, "sealed", whole)
-	return body, sealed, err
+	return withoutNUL(body), sealed, err
 }
 
 func (s *Store) decodeInstance(id string, sealed []byte, version int64) (*lcm.Instance, error) {

@@ -109,6 +109,12 @@ func (s *Store) Adopt(ctx context.Context) (Adopted, error) {
 	if err != nil {
 		return Adopted{}, fmt.Errorf("look for orphaned work: %w", err)
 	}
+	if a.Operations > 0 {
+		s.voice.announce(lcmQueue)
+	}
+	if a.Packages > 0 {
+		s.voice.announce(onboardQueue)
+	}
 	return a, nil
 }
 
@@ -169,15 +175,6 @@ func (s *Store) adopt(ctx context.Context, tx pgx.Tx) (a Adopted, err error) {
 	a.Operations = len(orphans)
 	a.Packages, err = s.adoptPackages(ctx, tx)
 	return a, err
-}
-
-// AliveNodes returns the ids of the nodes on the list, for operators.
-func (s *Store) AliveNodes(ctx context.Context) ([]string, error) {
-	rows, err := s.Pool.Query(ctx, `SELECT id FROM nodes ORDER BY id`)
-	if err != nil {
-		return nil, fmt.Errorf("list the nodes: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // Kill ends the node's session as a crash would: nothing is handed over. For tests.

@@ -30,7 +30,7 @@ func (s *Store) encodeOpOcc(op *lcm.OpOcc) (body, sealed []byte, err error) {
 		return nil, nil, fmt.Errorf("encode op occ %s: %w", op.ID, err)
 	}
 	sealed, err = s.seal(opOccsTable, op.ID, "sealed", whole)
-	return body, sealed, err
+	return withoutNUL(body), sealed, err
 }
 
 // Accept implements lcm.Store.
@@ -130,7 +130,7 @@ func (s *Store) Move(ctx context.Context, scope lcm.Scope, opOccID string, decid
 		b := &pgx.Batch{}
 		b.Queue(`UPDATE vnf_lcm_op_occs SET operation_state = $2, state_entered_time = $3, body = $4, sealed = $5, seq = $6, fence = $7, active = $8, owner = NULL WHERE id = $1`,
 			op.ID, string(op.State), op.StateEnteredTime, body, sealed, op.Seq, op.Fence, lcm.Active(op.State))
-		b.Queue(`DELETE FROM lcm_op_steps WHERE op_occ_id = $1 AND done_at IS NULL`, op.ID)
+		b.Queue(`DELETE FROM lcm_op_steps WHERE op_occ_id = $1 AND ($2 OR done_at IS NULL)`, op.ID, op.Afresh)
 		queueNotification(b, op, entered, note)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
@@ -176,7 +176,7 @@ func (s *Store) decodeOpOcc(id string, sealed []byte, row opOccRow) (*lcm.OpOcc,
 
 func queueNotification(b *pgx.Batch, op *lcm.OpOcc, e lcm.StateEntered, note []byte) {
 	b.Queue(`INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		e.ID, string(sol003.NotificationTypeVnfLcmOperationOccurrence), op.InstanceID, op.ProjectID, op.ID, e.Seq, note, e.At)
+		e.ID, string(sol003.NotificationTypeVnfLcmOperationOccurrence), op.InstanceID, op.ProjectID, op.ID, e.Seq, withoutNUL(note), e.At)
 }
 
 // Claim implements lcm.Store.
@@ -225,8 +225,9 @@ func (s *Store) Commit(ctx context.Context, t *lcm.Transition) error {
 	if err != nil {
 		return err
 	}
-	steps, notes, err := journalColumns(t), noteColumns{}, error(nil)
-	if notes, err = notificationColumns(t); err != nil {
+	steps := journalColumns(t)
+	notes, err := notificationColumns(t)
+	if err != nil {
 		return err
 	}
 	args := []any{
@@ -310,7 +311,7 @@ func notificationColumns(t *lcm.Transition) (noteColumns, error) {
 		if err != nil {
 			return c, fmt.Errorf("encode the notification of op occ %s: %w", t.Op.ID, err)
 		}
-		c.id[i], c.seq[i], c.body[i], c.at[i] = e.ID, e.Seq, string(raw), e.At
+		c.id[i], c.seq[i], c.body[i], c.at[i] = e.ID, e.Seq, string(withoutNUL(raw)), e.At
 	}
 	return c, nil
 }

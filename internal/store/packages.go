@@ -300,7 +300,7 @@ func (s *Store) BeginDownload(ctx context.Context, sc lcm.Scope, id string, sour
 	if !validID(id) {
 		return noPackage(id)
 	}
-	return inTx(ctx, s.Pool, func(tx pgx.Tx) error {
+	err := inTx(ctx, s.Pool, func(tx pgx.Tx) error {
 		p, err := s.lockScoped(ctx, tx, sc, id)
 		if err != nil {
 			return err
@@ -315,6 +315,10 @@ func (s *Store) BeginDownload(ctx context.Context, sc lcm.Scope, id string, sour
 		}
 		return s.enqueueOnboard(ctx, tx, p.ID, p.Fence)
 	})
+	if err == nil {
+		s.voice.announce(onboardQueue)
+	}
+	return err
 }
 
 // ClaimPackage makes the node the owner of a package in UPLOADING from a URI or in PROCESSING whose fence is given, and

@@ -120,3 +120,72 @@ func TestFail(t *testing.T) {
 		t.Errorf("delete after fail: %v", err)
 	}
 }
+
+// TestRollbackAfterAFailedRollback: what a rollback that failed half-way has deleted, and a retry has made again, is
+// deleted by the next rollback.
+func TestRollbackAfterAFailedRollback(t *testing.T) {
+	b := newBench(t)
+	var tidy atomic.Bool
+	b.vim.hook = func(step string, _ *lcm.Execution) (lcm.Progress, error) {
+		if step == "wait" || step == "tidy" && !tidy.Load() {
+			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "the VIM says no")
+		}
+		return lcm.Done(), nil
+	}
+	b.serve(t)
+	ctx := context.Background()
+	op := b.instantiate(t, b.create(t))
+	b.await(t, op, sol003.LcmOperationStateFailedTemp)
+	for n, act := range []func(context.Context, lcm.Scope, string) error{b.svc.Rollback, b.svc.Retry} {
+		if err := act(ctx, scope, op); err != nil {
+			t.Fatal(err)
+		}
+		b.await(t, op, sol003.LcmOperationStateFailedTemp)
+		if len(b.vim.stacks) != n {
+			t.Fatalf("after try %d: %v", n, b.vim.stacks)
+		}
+	}
+	tidy.Store(true)
+	if err := b.svc.Rollback(ctx, scope, op); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, op, sol003.LcmOperationStateRolledBack)
+	if len(b.vim.stacks) != 0 {
+		t.Errorf("left behind: %v", b.vim.stacks)
+	}
+}
+
+// TestDatabaseAway: a database that is away for a moment fails no operation.
+func TestDatabaseAway(t *testing.T) {
+	b := newBench(t)
+	op := b.instantiate(t, b.create(t))
+	b.away.Store(2)
+	b.serve(t)
+	b.await(t, op, sol003.LcmOperationStateCompleted)
+	if got := fmt.Sprint(b.notifications(t, op)); got != "[STARTING PROCESSING COMPLETED]" {
+		t.Errorf("notifications %s", got)
+	}
+}
+
+// TestSecretsOfTheRequestStayOutOfErrors: a script may print its parameters.
+func TestSecretsOfTheRequestStayOutOfErrors(t *testing.T) {
+	b := newBench(t)
+	b.vim.hook = func(step string, _ *lcm.Execution) (lcm.Progress, error) {
+		if step == "wait" {
+			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "the script said: {'password': 'tell-nobody'} \x00 and http://u:pw@h/")
+		}
+		return lcm.Done(), nil
+	}
+	b.serve(t)
+	op := b.instantiate(t, b.create(t))
+	failed := b.await(t, op, sol003.LcmOperationStateFailedTemp)
+	if containsSecret(failed.Error.Detail) || jsonContains(failed.Error.Detail, ":pw@") {
+		t.Errorf("a secret is shown: %s", failed.Error.Detail)
+	}
+	// A NUL in the text breaks no filter.
+	for _, err := range b.st.OpOccs(context.Background(), scope, lcm.Query{Filter: []lcm.Condition{{Op: "cont", Path: []string{"error", "detail"}, Values: []string{"script"}}}}) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

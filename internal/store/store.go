@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -162,7 +163,8 @@ func validID(id string) bool {
 	if len(id) != 36 {
 		return false
 	}
-	return uuid.Validate(id) == nil
+	// Ids are opaque texts: another spelling of the same UUID is another id, and none of ours.
+	return uuid.Validate(id) == nil && id == strings.ToLower(id)
 }
 
 // The errors of PostgreSQL that callers tell apart.

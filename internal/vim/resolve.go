@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ func (s *Service) Resolve(ctx context.Context, sc lcm.Scope, conns []sol003.VimC
 		return nil, err
 	}
 	t := &lcm.VimTarget{VIM: *v, ConnectionID: conn.Id}
+	t.Auth, t.VIM.Project = readable(v.Auth), readable(v.Project)
 	if region := text(conn.AccessInfo, "region"); region != "" {
 		if !slices.Contains(v.Regions, region) {
 			name := conn.VimId
@@ -68,6 +70,24 @@ func (s *Service) named(ctx context.Context, sc lcm.Scope, id string) (*lcm.VIM,
 	}
 	s.recent.put(key, v, s.cfg.Now())
 	return v, nil
+}
+
+// readable returns what a client has sent of a VIM as drivers are to read it: the text "None", which python-tackerclient
+// sends for what is not there, is absent, except where it says that certificates are not to be verified; certificates and
+// keys have the line ends that they lost in a YAML file.
+func readable(in map[string]any) map[string]any {
+	out := make(map[string]any, len(in))
+	for k, v := range in {
+		s, isText := v.(string)
+		switch {
+		case isText && s == "None" && k != "ssl_ca_cert":
+		case isText && strings.Contains(s, "-----BEGIN "):
+			out[k] = normalPEM(s)
+		default:
+			out[k] = v
+		}
+	}
+	return out
 }
 
 // recentFor is how long a VIM is used as it was read last. Many operations resolve the same few VIMs; what an update

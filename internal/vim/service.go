@@ -320,7 +320,7 @@ const Mask = "***"
 
 // secret tells whether a key of auth_cred or extra names a secret.
 func secret(key string) bool {
-	return key == "client_key" || lcm.SecretKey(key) || key == "secret_uuid"
+	return lcm.SecretKey(key) || key == "secret_uuid"
 }
 
 // maskMap returns a deep copy of a JSON-shaped map without its secrets.

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // maxInstances bounds every number of instances and scale levels, so that
@@ -146,6 +147,10 @@ func (r *reader) vnf(top *document, d *Descriptor) {
 		v, _ := s.property(n, f.name).str()
 		if v == "" {
 			r.add(pos{nodes[0].at.file, nodes[0].at.line, nodes[0].at.col}, RuleVNF, "VNF properties are mandatory: node %q lacks %q", nodes[0].key, f.name)
+			continue
+		}
+		if strings.ContainsFunc(v, unicode.IsControl) || len(v) > 255 {
+			r.add(pos{nodes[0].at.file, nodes[0].at.line, nodes[0].at.col}, RuleVNF, "property %q of node %q is longer than 255 bytes or holds control characters", f.name, nodes[0].key)
 			continue
 		}
 		*f.to = v

@@ -26,8 +26,8 @@ func fileSystem(dir string) string {
 	if syscall.Statfs(dir, &st) != nil {
 		return ""
 	}
-	if name, ok := fileSystems[int64(st.Type)]; ok {
+	if name, ok := fileSystems[st.Type]; ok {
 		return name
 	}
-	return "file system 0x" + strconv.FormatInt(int64(st.Type), 16)
+	return "file system 0x" + strconv.FormatInt(st.Type, 16)
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -126,11 +127,23 @@ func (c *cloud) feedImage(ctx context.Context, x *lcm.Execution, want vnfd.Softw
 	defer func() { _ = files.Close() }()
 	f, err := files.Open(want.File)
 	if err != nil {
-		return lcm.Errorf(lcm.KindTerminal, "image file %s of node %s: %w", want.File, want.ID, err)
+		kind := lcm.KindRetryable // the package's content could not be read just now
+		if errors.Is(err, fs.ErrNotExist) {
+			kind = lcm.KindTerminal
+		}
+		return lcm.Errorf(kind, "image file %s of node %s: %w", want.File, want.ID, err)
 	}
 	defer func() { _ = f.Close() }()
-	// Only a reader: the HTTP client is neither to close nor to rewind the file.
-	return c.uploadImage(ctx, made.ID, struct{ io.Reader }{f})
+	return c.uploadImage(ctx, made.ID, onceBody{f})
+}
+
+// onceBody is a request's body that can be sent once: after a token has expired in the middle, a repeated request would
+// send what is left of it. The upload fails instead and is begun anew.
+type onceBody struct{ io.Reader }
+
+// Seek implements io.Seeker.
+func (onceBody) Seek(int64, int) (int64, error) {
+	return 0, lcm.Errorf(lcm.KindRetryable, "the upload was interrupted")
 }
 
 // imagesActive is the step that waits until the images are active and compares their checksums with the VNFD's.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 func (d *Driver) instantiation() []lcm.Step {
 	return []lcm.Step{
 		{Name: "images", Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
-		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, Run: d.imagesActive},
+		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, RetryFrom: "images", Run: d.imagesActive},
 		{Name: "user-data", Timeout: d.cfg.StackTimeout, Run: d.parameters},
 		{Name: "stack-create", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.stackCreate},
 		{Name: "stack-wait", Timeout: d.cfg.StackTimeout + slack, RetryFrom: "stack-create", Run: d.stackWait},
@@ -82,7 +83,9 @@ func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cloud, w *work,
 		fallthrough
 	case action == "DELETE":
 		return lcm.Wait(d.pause(x), "stack %s (%s) of an earlier try is %s", found.Name, found.ID, found.Status), nil
-	case state == "FAILED":
+	case state == "IN_PROGRESS" && !ofOperation(found, x.Op.ID):
+		return lcm.Wait(d.pause(x), "stack %s (%s) of an earlier operation is %s", found.Name, found.ID, found.Status), nil
+	case state == "FAILED" || !ofOperation(found, x.Op.ID):
 		body, err := d.stackBody(ctx, x, w)
 		if err != nil {
 			return lcm.Progress{}, err
@@ -90,7 +93,7 @@ func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cloud, w *work,
 		if err := c.replaceStack(ctx, found.ID, body); err != nil {
 			return lcm.Progress{}, err
 		}
-		x.Log.Info("a failed stack of an earlier try is updated", "stack", found.ID, "name", found.Name, "was", found.Status)
+		x.Log.Info("a stack that failed, or is of an earlier operation, is updated", "stack", found.ID, "name", found.Name, "was", found.Status)
 		w.Action, w.Before = actionUpdate, found.state()
 	default:
 		x.Log.Info("a stack of an earlier try is taken over", "stack", found.ID, "name", found.Name, "status", found.Status)
@@ -111,14 +114,14 @@ func (d *Driver) record(x *lcm.Execution, w *work, id string) (lcm.Progress, err
 	return lcm.Done(), saveWork(x, w)
 }
 
+// ofOperation tells whether a stack is as the operation has asked for, and not one before it.
+func ofOperation(s *stack, opOccID string) bool { return tagged(s, mark(opOccID)) }
+
 // ours tells whether a stack carries the instance's tag.
-func ours(s *stack, instanceID string) bool {
-	for _, t := range s.Tags {
-		if strings.TrimSpace(t) == mark(instanceID) {
-			return true
-		}
-	}
-	return false
+func ours(s *stack, instanceID string) bool { return tagged(s, mark(instanceID)) }
+
+func tagged(s *stack, tag string) bool {
+	return slices.ContainsFunc(s.Tags, func(t string) bool { return strings.TrimSpace(t) == tag })
 }
 
 // stackBody makes the request for the instance's stack: the package's templates, with the desired_capacity of groups
@@ -137,7 +140,7 @@ func (d *Driver) stackBody(ctx context.Context, x *lcm.Execution, w *work) (*sta
 	if err != nil {
 		return nil, err
 	}
-	tags := mark(x.Instance.ID)
+	tags := mark(x.Instance.ID) + "," + mark(x.Op.ID)
 	if name := tagOf(x.Instance.Name); name != "" {
 		tags += "," + name
 	}

@@ -93,5 +93,5 @@ func saveInfra(i *lcm.Instance, s *infra) error {
 // stackName is the name of an instance's stack.
 func stackName(instanceID string) string { return "vnflcm_" + instanceID }
 
-// mark is the tag that an instance's stack and images carry.
+// mark is the tag that an instance's stack and images carry, and a stack for the operation that has asked for it last.
 func mark(instanceID string) string { return "vnfm-" + instanceID }

@@ -3,6 +3,7 @@ package openstack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -79,8 +80,11 @@ func loadBaseHOT(fsys fs.FS, flavourID string) (*baseHOT, error) {
 // yamlFiles lists the YAML files directly in a folder; none when there is no such folder.
 func yamlFiles(fsys fs.FS, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, nil //nolint:nilerr // an absent folder has no files
+		return nil, lcm.Errorf(lcm.KindRetryable, "read folder %s of the VNF package: %w", dir, err)
 	}
 	var out []string
 	for _, e := range entries {

@@ -137,5 +137,12 @@ func tlsOf(t *lcm.VimTarget) (*tls.Config, error) {
 		}
 		c.RootCAs = pool
 	}
+	if cert, key := text(t.Auth, "client_cert"), text(t.Auth, "client_key"); cert != "" || key != "" {
+		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
+		if err != nil {
+			return nil, lcm.Errorf(lcm.KindTerminal, "client_cert and client_key of VIM %s are not a PEM certificate and its key", t.ID)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
 	return c, nil
 }

@@ -65,6 +65,7 @@ func New(cfg Config, log *slog.Logger) *Runner {
 	setDefault(&l.FileBytes, 16<<20)
 	setDefault(&l.ResultBytes, 4<<20)
 	setDefault(&l.OutputBytes, 64<<10)
+	sweep(cfg.TempDir, 2*cfg.Timeout, log)
 	return &Runner{cfg: cfg, log: log}
 }
 

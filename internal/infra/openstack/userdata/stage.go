@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 //go:embed all:py
@@ -34,10 +36,32 @@ type place struct {
 	base, pkg, shim, runner, work string
 }
 
+// placePrefix begins the names of all runs' directories.
+const placePrefix = "vnfm-userdata-"
+
+// sweep removes the directories of runs that were killed with their server: those older than any run may last.
+func sweep(parent string, age time.Duration, log *slog.Logger) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	left, err := filepath.Glob(filepath.Join(parent, placePrefix+"*"))
+	if err != nil {
+		return // the pattern is ours
+	}
+	for _, dir := range left {
+		if st, err := os.Lstat(dir); err != nil || !st.IsDir() || time.Since(st.ModTime()) < age {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			log.Warn("what a killed run of a user data script has left cannot be removed", "dir", dir, "error", err)
+		}
+	}
+}
+
 // newPlace lays out a run's directory below parent ("" for the system's): readable for the owner's group only, and with
 // a folder that the script may write to. script is the package path that must be there. On error nothing is left.
 func newPlace(parent string, fsys fs.FS, script string, as *account) (_ *place, err error) {
-	base, err := os.MkdirTemp(parent, "vnfm-userdata-")
+	base, err := os.MkdirTemp(parent, placePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for user data: %w", err)
 	}
