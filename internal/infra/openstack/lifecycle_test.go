@@ -316,6 +316,36 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// TestStackOfAnEarlierOperation: an operation that was given up has left its stack; the next one's is not what it asked
+// for until Heat has updated it.
+func TestStackOfAnEarlierOperation(t *testing.T) {
+	l := newLab(t, vimsim.Config{}, Config{})
+	fsys, f := testPackage(t, "cluster", "complex")
+	i := newInstance()
+	first := l.instantiate(i, f, fsys, clusterRequest(""))
+	if err := l.runner().Run(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	checkInventory(t, first, 5, 5)
+	second := l.instantiate(&lcm.Instance{ID: i.ID, Name: i.Name, Infra: first.Instance.Infra}, f, fsys, clusterRequest("level_2"))
+	if first.Op.ID == second.Op.ID {
+		t.Fatal("one operation")
+	}
+	if err := l.runner().Run(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	checkInventory(t, second, 9, 9)
+	if n := l.requests("heat", http.MethodPost, "/stacks"); n != 1 {
+		t.Errorf("%d stacks were created", n)
+	}
+	if err := l.runner().Run(t.Context(), l.terminate(second.Instance, f, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if left := l.left(i.ID); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 func TestTokensExpireInTheMiddle(t *testing.T) {
 	l := newLab(t, vimsim.Config{}, Config{})
 	fsys, f := testPackage(t, "cluster", "complex")
