@@ -215,7 +215,7 @@ func (c *Config) checkDatabase(bad report) {
 		bad("database.url", "it must begin with postgres:// (the value is not shown)")
 	}
 	if c.Secrets.KeyFile == "" {
-		bad("secrets.key_file", "with database.url a key file is needed that every node has: one line, 1: and the base64 of 32 random bytes, mode 0600")
+		bad("secrets.key_file", "with database.url a key file is needed that every node has; make one with: (umask 077; vnfm secrets generate > FILE)")
 	}
 }
 
