@@ -41,7 +41,7 @@ test-short: ## Unit tests with a private PostgreSQL, without root, network or ot
 race: ## go vet, then unit and store tests under the race detector
 	$(GO) vet ./...
 	$(GO) vet -tags crashpoint ./cmd/... ./test/...
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v -e /test/e2e -e /test/crash -e /test/bench)
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v -e /test/e2e -e /test/crash)
 
 .PHONY: e2e
 e2e: ## The built binary driven by the real openstack client
