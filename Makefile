@@ -49,7 +49,7 @@ e2e: ## The built binary driven by the real openstack client
 
 .PHONY: crash
 crash: ## kill -9 before and after every step, with one node and with three
-	$(GO) test -count=1 -timeout 40m -v ./test/crash/... | grep -vE '^ *(=== |--- PASS: [^ ]*/)'
+	$(GO) test -count=1 -timeout 40m -v ./test/crash/... | grep --line-buffered -vE '^ *(=== |--- PASS: [^ ]*/)'
 
 .PHONY: bench
 bench: deps-test ## Throughput, latency and memory beside their targets and beside this machine's limits
