@@ -80,6 +80,7 @@ type run struct {
 	op       *OpOcc    // as stored, or as the pending transition will store it
 	instance *Instance // as stored: as it was before the operation
 	saved    []byte    // the working copy as last committed
+	before   []byte    // the working copy before the step that runs; nil: not laid down
 	journal  []StepRecord
 	stored   map[string]bool // the steps whose lines are in the stored journal
 	work     Work            // as stored
@@ -191,15 +192,18 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	e.probe(point + "/before")
 	r.x.Begun = rec.BegunAt
 	limit := cmp.Or(step.Timeout, retryFor)
-	work, instance, grant := r.op.Work, encode(r.x.Instance), r.op.GrantID
-	bounded, cancel := context.WithTimeout(ctx, max(limit-e.Now().Sub(rec.BegunAt), leastRun))
-	progress, err := step.Run(bounded, r.x)
-	cancel()
+	work, grant := r.op.Work, r.op.GrantID
+	if r.before == nil && !step.own {
+		r.before = encode(r.x.Instance)
+	}
+	progress, err := r.bounded(ctx, step, rec.BegunAt)
 	e.probe(point + "/after")
 	if err != nil { // as if never done
 		r.op.Work, r.op.GrantID = work, grant
-		if err := r.restore(instance); err != nil {
-			return 0, false, err
+		if r.before != nil {
+			if err := r.restore(r.before); err != nil {
+				return 0, false, err
+			}
 		}
 		if KindOf(err) != KindRetryable || e.Now().Sub(rec.BegunAt) >= limit || ctx.Err() != nil {
 			return 0, false, err
@@ -222,6 +226,7 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 		return progress.After(), false, nil
 	}
 	rec.Done, rec.DoneAt = true, e.Now()
+	r.before = nil
 	if !step.Effect {
 		r.pending.Steps = append(r.pending.Steps, *rec)
 		return 0, true, nil
@@ -231,6 +236,20 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	}
 	e.probe(point + "/recorded")
 	return 0, true, nil
+}
+
+// bounded runs a step for no longer than what is left of its timeout.
+func (r *run) bounded(ctx context.Context, step Step, begun time.Time) (Progress, error) {
+	if step.Timeout == 0 {
+		return step.Run(ctx, r.x)
+	}
+	inTime, cancel := context.WithTimeout(ctx, max(step.Timeout-r.engine.Now().Sub(begun), leastRun))
+	defer cancel()
+	progress, err := step.Run(inTime, r.x)
+	if err != nil && ctx.Err() == nil && errors.Is(inTime.Err(), context.DeadlineExceeded) {
+		return progress, Errorf(KindTerminal, "not completed within %s: %w", step.Timeout, err)
+	}
+	return progress, err
 }
 
 // instanceOwner is under whom the working copy of the instance is kept among an operation's work.
@@ -280,7 +299,7 @@ func (r *run) commit(ctx context.Context, rec *StepRecord) error {
 	for _, s := range t.Steps {
 		r.stored[s.Name] = true
 	}
-	r.saved, r.work, r.pending = raw, r.op.Work, Transition{}
+	r.saved, r.before, r.work, r.pending = raw, raw, r.op.Work, Transition{}
 	if len(t.Entered) > 0 && r.engine.Observe != nil {
 		r.engine.Observe(r.op)
 	}

@@ -12,16 +12,16 @@ func (r *run) steps() ([]Step, error) {
 	if r.op.State == sol003.LcmOperationStateRollingBack {
 		return r.rollbackSteps()
 	}
-	steps := []Step{{Name: "grant", Run: r.grant}, {Name: "start", Run: r.start}}
+	steps := []Step{{Name: "grant", own: true, Run: r.grant}, {Name: "start", own: true, Run: r.start}}
 	var before, after string
 	var end Step
 	switch r.op.Operation {
 	case sol003.LcmOperationTypeInstantiate:
 		before, after = "instantiate_start", "instantiate_end"
-		end = Step{Name: "finish", Run: r.instantiated}
+		end = Step{Name: "finish", own: true, Run: r.instantiated}
 	case sol003.LcmOperationTypeTerminate:
 		before, after = "terminate_start", "terminate_end"
-		end = Step{Name: "finish", Run: r.terminated}
+		end = Step{Name: "finish", own: true, Run: r.terminated}
 	default:
 		return nil, Errorf(KindUnsupported, "operation %s is not supported", r.op.Operation)
 	}

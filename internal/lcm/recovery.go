@@ -78,7 +78,7 @@ func (r *run) rollbackSteps() ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(steps, hook...), Step{Name: "rolled-back", Run: r.rolledBack}), nil
+	return append(append(steps, hook...), Step{Name: "rolled-back", own: true, Run: r.rolledBack}), nil
 }
 
 // rolledBack ends a rollback: what had been added is reported as removed, besides (SOL003 v2.6.1 §5.5.3.13, note).

@@ -29,7 +29,9 @@ type Step struct {
 	// RetryFrom names the earlier step, of the same driver, that a retry goes on at when this one has failed: the one that
 	// acts, where this one only looks. "" means this one.
 	RetryFrom string
-	Run       func(ctx context.Context, x *Execution) (Progress, error)
+	// own marks the engine's steps, which leave nothing half-done when they fail.
+	own bool
+	Run func(ctx context.Context, x *Execution) (Progress, error)
 }
 
 // Progress is what a step's Run reports.

@@ -40,6 +40,8 @@ type memoryVIM struct {
 	stacks  map[string]int // instance → how often it was created
 	creates atomic.Int64
 	hook    func(step string, x *lcm.Execution) (lcm.Progress, error)
+	hang    bool          // creating never returns
+	timeout time.Duration // of creating
 }
 
 // Driver lets the VIM be the only one of a registry.
@@ -60,18 +62,26 @@ func (m *memoryVIM) step(name string, effect bool, f func(x *lcm.Execution)) lcm
 }
 
 func (m *memoryVIM) Steps(x *lcm.Execution) ([]lcm.Step, error) {
+	create := m.step("create", true, func(x *lcm.Execution) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.stacks[x.Instance.ID] == 0 {
+			m.stacks[x.Instance.ID]++
+			m.creates.Add(1)
+		}
+	})
+	create.Timeout = m.timeout
+	if m.hang {
+		create.Run = func(ctx context.Context, _ *lcm.Execution) (lcm.Progress, error) {
+			<-ctx.Done()
+			return lcm.Progress{}, fmt.Errorf("upload: %w", ctx.Err())
+		}
+	}
 	wait := m.step("wait", false, func(*lcm.Execution) {})
 	wait.RetryFrom = "create"
 	if x.Op.Operation == sol003.LcmOperationTypeInstantiate && x.Op.State != sol003.LcmOperationStateRollingBack {
 		return []lcm.Step{
-			m.step("create", true, func(x *lcm.Execution) {
-				m.mu.Lock()
-				defer m.mu.Unlock()
-				if m.stacks[x.Instance.ID] == 0 {
-					m.stacks[x.Instance.ID]++
-					m.creates.Add(1)
-				}
-			}),
+			create,
 			wait,
 			m.step("inventory", false, func(x *lcm.Execution) {
 				for n := range x.Instance.Info.VnfcResourceInfo {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -187,5 +188,18 @@ func TestSecretsOfTheRequestStayOutOfErrors(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestStepThatHangs: a step's run ends with its timeout, whatever it waits for.
+func TestStepThatHangs(t *testing.T) {
+	b := newBench(t)
+	b.vim.timeout = time.Nanosecond // and the least time that a run is given
+	b.vim.hang = true
+	b.serve(t)
+	op := b.instantiate(t, b.create(t))
+	failed := b.await(t, op, sol003.LcmOperationStateFailedTemp)
+	if !jsonContains(failed.Error.Detail, "not completed within") {
+		t.Error(failed.Error.Detail)
 	}
 }
