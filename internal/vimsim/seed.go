@@ -10,8 +10,8 @@ type flavorSeed struct {
 // Extra specs of a flavor by which servers misbehave, as in the test lab with
 // real services: seconds until a server is built, and a build that fails.
 const (
-	specDelay = "oslab:delay"
-	specFail  = "oslab:fail"
+	specDelay = "vimsim:delay"
+	specFail  = "vimsim:fail"
 )
 
 var seedFlavors = []flavorSeed{
