@@ -31,14 +31,14 @@ deps-test:
 	@./scripts/deps.sh test
 
 .PHONY: test
-test: deps-test generated lint race fuzz-seeds e2e crash ## Everything it needs, then every test that there is
+test: deps-test generated lint race e2e crash ## Everything it needs, then every test that there is
 
 .PHONY: test-short
 test-short: ## Unit tests with a private PostgreSQL, without root, network or other servers
 	$(GO) test -short $$($(GO) list ./... | grep -v /test/)
 
 .PHONY: race
-race: ## go vet, then unit and store tests under the race detector
+race: ## go vet, then unit and store tests under the race detector, fuzz corpora included
 	$(GO) vet ./...
 	$(GO) vet -tags crashpoint ./cmd/... ./test/...
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v -e /test/e2e -e /test/crash)
@@ -58,10 +58,6 @@ bench: deps-test ## Throughput, latency and memory beside their targets and besi
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ (60s)
 	@./scripts/fuzz.sh $(FUZZ)
-
-.PHONY: fuzz-seeds
-fuzz-seeds: ## Every committed corpus entry (part of the ordinary tests; here by name)
-	$(GO) test -run '^Fuzz' $$($(GO) list ./internal/...)
 
 .PHONY: generate
 generate: ## Regenerate the Go beside the OpenAPI documents

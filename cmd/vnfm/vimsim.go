@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os/signal"
 	"syscall"
@@ -46,9 +47,13 @@ address. What it holds can be seen and asserted on at /vimsim/state; faults are 
   export OS_AUTH_TYPE=password OS_AUTH_URL=%s OS_USERNAME=nfv_user OS_PASSWORD=devstack OS_PROJECT_NAME=nfv OS_USER_DOMAIN_NAME=Default OS_PROJECT_DOMAIN_NAME=Default
 What it holds: %s/vimsim/state
 `, s.AuthURL, s.AuthURL, s.URL)
-			<-ctx.Done()
-			s.Close()
-			return nil
+			defer s.Close()
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.Done():
+				return errors.New("the simulator has ended by itself; its log says why")
+			}
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:5000", "loopback address and port")

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 )
@@ -87,10 +86,4 @@ func (c Config) withDefaults() Config {
 		c.Ready = ok
 	}
 	return c
-}
-
-// ValidEndpointURL tells whether s can be a Config's EndpointURL: an absolute http or https URL with a host.
-func ValidEndpointURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -59,7 +56,7 @@ func problemOf(err error) problem {
 		p.Status, p.Detail = http.StatusRequestEntityTooLarge, "The request body is larger than "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes."
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		p.Status, p.Detail = http.StatusServiceUnavailable, "The request was not finished in time."
-	case cutOff(err):
+	case lcm.Is(err, lcm.KindUnavailable):
 		p.Status, p.Detail = http.StatusServiceUnavailable, "The database cannot be reached at the moment. Try again."
 	}
 	if p.Status == 0 {
@@ -72,18 +69,6 @@ func problemOf(err error) problem {
 		p.Detail = generalDetail
 	}
 	return p
-}
-
-// cutOff tells whether err is of a lost or refused connection: of the network's, or by SQLSTATE of the database's (class
-// 08, shutdowns 57P…, too many connections).
-func cutOff(err error) bool {
-	var database interface{ SQLState() string }
-	if errors.As(err, &database) {
-		state := database.SQLState()
-		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == "53300"
-	}
-	var network *net.OpError
-	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // tackerErrorTypes are the class names that the clients of the VIM API know, by a part of the message.

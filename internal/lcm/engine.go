@@ -31,7 +31,7 @@ type Engine struct {
 	// run (the intent of one with an effect is committed), "…/after" when it has run and nothing is recorded yet,
 	// "…/recorded" when the result of one with an effect, or the operation's end, is. A step that waits passes again.
 	Probe func(point string)
-	// Observe, when set, is told each state that an op occ has entered, and how long after its start.
+	// Observe, when set, is told of an op occ whenever it has entered a state.
 	Observe func(op *OpOcc)
 }
 

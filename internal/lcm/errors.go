@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
 )
 
 // Kind classes an error once, where it arises; every boundary (HTTP, op occ, retry) decides by it.
@@ -64,7 +68,7 @@ func Titled(kind Kind, title, format string, args ...any) *Error {
 }
 
 // KindOf tells an error's kind: that of the outermost *Error in its chain, canceled for a canceled or expired context,
-// else internal.
+// unavailable for a lost or refused connection, else internal.
 func KindOf(err error) Kind {
 	var e *Error
 	switch {
@@ -72,9 +76,23 @@ func KindOf(err error) Kind {
 		return e.Kind
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return KindCanceled
+	case cutOff(err):
+		return KindUnavailable
 	default:
 		return KindInternal
 	}
+}
+
+// cutOff tells whether err is of a lost or refused connection: of the network's, or by SQLSTATE of the database's (class
+// 08, shutdowns 57P…, too many connections).
+func cutOff(err error) bool {
+	var database interface{ SQLState() string }
+	if errors.As(err, &database) {
+		state := database.SQLState()
+		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == "53300"
+	}
+	var network *net.OpError
+	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // Is tells whether err is of the kind.

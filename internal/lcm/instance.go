@@ -70,12 +70,8 @@ func RedactConnections(in []sol003.VimConnectionInfo) []sol003.VimConnectionInfo
 
 // Clone returns a deep copy, so that a step may change its working copy and be run again from the stored one.
 func (i *Instance) Clone() *Instance {
-	raw, err := json.Marshal(i)
-	if err != nil {
-		panic("lcm: an Instance always marshals: " + err.Error())
-	}
 	out := new(Instance)
-	if err := json.Unmarshal(raw, out); err != nil {
+	if err := json.Unmarshal(encode(i), out); err != nil {
 		panic("lcm: an Instance always unmarshals: " + err.Error())
 	}
 	return out

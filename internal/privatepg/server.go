@@ -399,9 +399,6 @@ func (s *Server) Binaries() Binaries { return s.bin }
 // PID returns the process id of the server.
 func (s *Server) PID() int { return s.proc.Pid }
 
-// LogPath returns the file that the server writes its messages to.
-func (s *Server) LogPath() string { return s.logPath }
-
 // Done returns a channel that is closed when the server has ended, wanted or not; Err then says how.
 func (s *Server) Done() <-chan struct{} { return s.done }
 

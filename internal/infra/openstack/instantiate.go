@@ -30,14 +30,20 @@ const (
 	actionUpdate = "UPDATE"
 )
 
+// begin gives a step what it goes on with: the operation's work so far, and the VIM.
+func (d *Driver) begin(ctx context.Context, x *lcm.Execution) (*work, *cloud, error) {
+	w, err := loadWork(x)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := d.connect(ctx, x.Target)
+	return w, c, err
+}
+
 // stackCreate is the step that has Heat create the instance's stack. One that an earlier try has created is taken over;
 // one that failed is updated to what we want.
 func (d *Driver) stackCreate(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
-	w, err := loadWork(x)
-	if err != nil {
-		return lcm.Progress{}, err
-	}
-	c, err := d.connect(ctx, x.Target)
+	w, c, err := d.begin(ctx, x)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
@@ -165,11 +171,7 @@ func tagOf(name string) string {
 
 // stackWait is the step that waits until the stack is complete.
 func (d *Driver) stackWait(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
-	w, err := loadWork(x)
-	if err != nil {
-		return lcm.Progress{}, err
-	}
-	c, err := d.connect(ctx, x.Target)
+	w, c, err := d.begin(ctx, x)
 	if err != nil {
 		return lcm.Progress{}, err
 	}

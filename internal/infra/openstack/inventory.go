@@ -20,11 +20,7 @@ const (
 // inventory is the step that points the instance's resource handles (SOL003 v2.6.1 §5.5.3.2 and following) to what the
 // stack consists of.
 func (d *Driver) inventory(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
-	w, err := loadWork(x)
-	if err != nil {
-		return lcm.Progress{}, err
-	}
-	c, err := d.connect(ctx, x.Target)
+	w, c, err := d.begin(ctx, x)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
