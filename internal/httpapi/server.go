@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -70,7 +71,8 @@ func (s *server) operational(w http.ResponseWriter, r *http.Request, h http.Hand
 func (s *server) routes(router chi.Router) {
 	// What the generated code cannot read is the caller's fault.
 	refuse := func(w http.ResponseWriter, r *http.Request, err error) {
-		if lcm.KindOf(err) == lcm.KindInternal {
+		var classed *lcm.Error
+		if !errors.As(err, &classed) && !lcm.Is(err, lcm.KindCanceled) {
 			err = lcm.Errorf(lcm.KindInvalid, "Malformed request: %w", err)
 		}
 		s.fail(w, r, err)
