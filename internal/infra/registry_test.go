@@ -5,13 +5,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
 type driver string
 
-func (d driver) Type() string                             { return string(d) }
-func (d driver) Steps(*lcm.Execution) ([]lcm.Step, error) { return nil, nil }
+func (d driver) Type() string                               { return string(d) }
+func (d driver) Can(sol003.LcmOperationType, bool) bool     { return true }
+func (d driver) Leaving(*lcm.Execution) ([]lcm.Step, error) { return nil, nil }
+func (d driver) Steps(*lcm.Execution) ([]lcm.Step, error)   { return nil, nil }
 
 func TestRegistry(t *testing.T) {
 	r, err := NewRegistry(driver("openstack"), driver("fake"))

@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -33,10 +35,59 @@ type Engine struct {
 	Probe func(point string)
 	// Observe, when set, is told of an op occ whenever it has entered a state.
 	Observe func(op *OpOcc)
+
+	mu      sync.Mutex
+	running map[string]*interrupt // by op occ
+}
+
+// interrupt is how a request to cancel reaches an operation that is being run in this process.
+type interrupt struct {
+	stop context.CancelCauseFunc
+	seen bool
 }
 
 // ErrShutdown is the cause with which a node that stops cancels what it runs; the work is handed over.
 var ErrShutdown = errors.New("this node is shutting down")
+
+// errInterrupted is the cause with which a forceful cancellation cuts a step off.
+var errInterrupted = errors.New("the operation is being canceled")
+
+// Interrupt makes this process look at once at the request to cancel that an op occ has, if it runs it: with FORCEFUL the step
+// under way is cut off.
+func (e *Engine) Interrupt(opOccID string, mode sol003.CancelModeType) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := e.running[opOccID]
+	if i == nil {
+		return
+	}
+	i.seen = true
+	if mode == sol003.CancelModeTypeForceful {
+		i.stop(errInterrupted)
+	}
+}
+
+// begin notes that the op occ is being run here; the function that it returns takes the note off and tells whether a
+// request to cancel has come meanwhile.
+func (e *Engine) begin(ctx context.Context, opOccID string) (steps context.Context, end func() bool) {
+	steps, stop := context.WithCancelCause(ctx)
+	i := &interrupt{stop: stop}
+	e.mu.Lock()
+	if e.running == nil {
+		e.running = map[string]*interrupt{}
+	}
+	e.running[opOccID] = i
+	e.mu.Unlock()
+	return steps, func() bool {
+		stop(nil)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.running[opOccID] == i {
+			delete(e.running, opOccID)
+		}
+		return i.seen
+	}
+}
 
 // leastRun is the least time that a run of a step is given, however late it is.
 const leastRun = 5 * time.Second
@@ -49,6 +100,12 @@ const retryFor = 10 * time.Minute
 // or the fence has moved on. An error means that the run itself failed (the database cannot be reached); it is to be
 // tried again with the same fence.
 func (e *Engine) Run(ctx context.Context, node, opOccID string, fence int64) (again time.Duration, finished bool, err error) {
+	steps, end := e.begin(ctx, opOccID)
+	defer func() {
+		if end() {
+			again = 0
+		}
+	}()
 	claimed, err := e.Store.Claim(ctx, opOccID, fence, node)
 	switch {
 	case Is(err, KindStale):
@@ -56,7 +113,7 @@ func (e *Engine) Run(ctx context.Context, node, opOccID string, fence int64) (ag
 	case err != nil:
 		return 0, false, fmt.Errorf("claim op occ %s: %w", opOccID, err)
 	}
-	r := &run{engine: e, node: node, op: claimed.Op, instance: claimed.Instance, journal: claimed.Steps, work: claimed.Op.Work, stored: map[string]bool{}}
+	r := &run{engine: e, node: node, op: claimed.Op, instance: claimed.Instance, journal: claimed.Steps, work: claimed.Op.Work, stored: map[string]bool{}, interruptible: steps, asked: claimed.Op.CancelMode}
 	for _, s := range claimed.Steps {
 		r.stored[s.Name] = true
 	}
@@ -87,29 +144,39 @@ type run struct {
 	pending  Transition      // what has been reached but not committed: it goes with the next commit
 	x        *Execution
 	log      *slog.Logger
+
+	interruptible context.Context       //nolint:containedctx // what steps run in: ends before the run's own with a forceful cancellation
+	asked         sol003.CancelModeType // the request to cancel that the stored op occ has
 }
 
 func (r *run) run(ctx context.Context) (time.Duration, bool, error) {
 	if err := r.prepare(ctx); err != nil {
 		return r.failed(ctx, Step{Name: "prepare"}, err)
 	}
-	steps, err := r.steps()
-	if err != nil {
-		return r.failed(ctx, Step{Name: "plan"}, err)
-	}
-	for _, step := range steps {
-		if r.record(step.Name).Done {
-			continue
-		}
-		wait, finished, err := r.step(ctx, step)
+	for {
+		steps, err := r.steps()
 		if err != nil {
-			return r.failed(ctx, step, err)
+			return r.failed(ctx, Step{Name: "plan"}, err)
 		}
-		if !finished {
-			return wait, false, nil
+		for _, step := range steps {
+			if r.lookup(step.Name).Done {
+				continue
+			}
+			if r.canceled(step) {
+				return r.failed(ctx, step, Errorf(KindCanceled, "canceled (%s) as requested", r.op.CancelMode))
+			}
+			wait, finished, err := r.step(ctx, step)
+			if err != nil {
+				return r.failed(ctx, step, err)
+			}
+			if !finished {
+				return wait, false, nil
+			}
+			if step.last {
+				return 0, true, nil
+			}
 		}
 	}
-	return 0, true, nil
 }
 
 // prepare fills the Execution from what was settled when the operation was accepted.
@@ -117,44 +184,41 @@ func (r *run) prepare(ctx context.Context) error {
 	e := r.engine
 	r.x = &Execution{Op: r.op, Instance: r.instance.Clone(), Before: r.instance, Log: r.log, Now: e.Now, NewID: e.NewID}
 	x := r.x
-	// Between its beginning and its end the operation's working copy of the instance is part of its work.
-	if err := x.Work(instanceOwner, x.Instance); err != nil {
-		return err
+	// Between its beginning and its end the operation's working copy of the instance is part of its work; so is, once it has
+	// failed, what the instance was before.
+	if raw, ok := x.Op.Work[instanceOwner]; ok {
+		x.Instance = new(Instance)
+		if err := json.Unmarshal(raw, x.Instance); err != nil {
+			return fmt.Errorf("read the working copy of VNF instance %s: %w", r.instance.ID, err)
+		}
+	}
+	if raw, ok := x.Op.Work[beforeOwner]; ok {
+		x.Before = new(Instance)
+		if err := json.Unmarshal(raw, x.Before); err != nil {
+			return fmt.Errorf("read what VNF instance %s was: %w", r.instance.ID, err)
+		}
 	}
 	r.saved = encode(x.Instance)
 	x.files = func(ctx context.Context) (PackageFS, error) {
 		files, err := e.Packages.Open(ctx, r.instance.PackageID)
 		return files, oursIfUnclassed(err)
 	}
-	var c choice
-	if err := x.Work(choiceOwner, &c); err != nil {
+	if err := r.readPlan(); err != nil {
 		return err
 	}
 	if err := x.Work(grantOwner, &x.Grant); err != nil {
 		return err
 	}
-	scope := Scope{ProjectID: r.instance.ProjectID, Admin: true}
-	conn := sol003.VimConnectionInfo{Id: c.ConnectionID, VimId: c.VimID}
-	if c.Region != "" {
-		conn.AccessInfo = map[string]any{"region": c.Region}
+	if err := r.target(ctx); err != nil {
+		return err
 	}
 	var err error
-	if x.Target, err = e.VIMs.Resolve(ctx, scope, []sol003.VimConnectionInfo{conn}); err != nil {
-		return fmt.Errorf("find VIM %s: %w", c.VimID, oursIfUnclassed(err))
-	}
 	if x.Package, err = e.Packages.Onboarded(ctx, r.instance.PackageID); err != nil {
 		return fmt.Errorf("find VNF package %s: %w", r.instance.PackageID, oursIfUnclassed(err))
 	}
-	flavourID := ""
-	if r.instance.Info != nil {
-		flavourID = r.instance.Info.FlavourId
-	}
-	if r.op.Operation == sol003.LcmOperationTypeInstantiate {
-		var req sol003.InstantiateVnfRequest
-		if err := x.Params(&req); err != nil {
-			return err
-		}
-		flavourID = req.FlavourId
+	flavourID, err := flavourOf(x)
+	if err != nil || flavourID == "" {
+		return err
 	}
 	f, ok := x.Package.Descriptor.Flavour(flavourID)
 	if !ok {
@@ -162,6 +226,91 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	x.Flavour = f
 	return nil
+}
+
+// target finds the VIM that was settled when the operation was accepted; a modification of an instance that is not
+// instantiated has none.
+func (r *run) target(ctx context.Context) error {
+	var c choice
+	if err := r.x.Work(choiceOwner, &c); err != nil || c.VimID == "" {
+		return err
+	}
+	conn := sol003.VimConnectionInfo{Id: c.ConnectionID, VimId: c.VimID}
+	if c.Region != "" {
+		conn.AccessInfo = map[string]any{"region": c.Region}
+	}
+	target, err := r.engine.VIMs.Resolve(ctx, Scope{ProjectID: r.instance.ProjectID, Admin: true}, []sol003.VimConnectionInfo{conn})
+	if err != nil {
+		return fmt.Errorf("find VIM %s: %w", c.VimID, oursIfUnclassed(err))
+	}
+	r.x.Target = target
+	return nil
+}
+
+// flavourOf returns the id of the flavour that the instance has or, by the operation, is to have; "" when it has none.
+func flavourOf(x *Execution) (string, error) {
+	switch {
+	case x.Op.Operation == sol003.LcmOperationTypeInstantiate:
+		var req sol003.InstantiateVnfRequest
+		err := x.Params(&req)
+		return req.FlavourId, err
+	case x.Op.Operation == sol003.LcmOperationTypeChangeFlavour:
+		var req sol003.ChangeVnfFlavourRequest
+		err := x.Params(&req)
+		return req.NewFlavourId, err
+	case x.Before.Info != nil:
+		return x.Before.Info.FlavourId, nil
+	default:
+		return "", nil
+	}
+}
+
+// planOwner is under whom an operation's plan is kept among its work.
+const planOwner = "plan"
+
+// readPlan makes the plan what is kept of it.
+func (r *run) readPlan() error {
+	r.x.Plan = &Plan{}
+	return r.x.Work(planOwner, r.x.Plan)
+}
+
+// keepPlan keeps the plan if it has changed; what a rollback makes of it is the rollback's.
+func (r *run) keepPlan() error {
+	if r.op.State == sol003.LcmOperationStateRollingBack {
+		return nil
+	}
+	raw, err := json.Marshal(r.x.Plan)
+	if err != nil {
+		return fmt.Errorf("keep the plan of op occ %s: %w", r.op.ID, err)
+	}
+	if string(raw) != "{}" && !bytes.Equal(raw, r.op.Work[planOwner]) {
+		r.op.Work = r.op.Work.with(planOwner, raw)
+	}
+	return nil
+}
+
+// canceled tells whether the operation is to stop before the step, or in the midst of it, since that has been asked for
+// (SOL003 v2.6.1 §5.4.17): GRACEFUL lets a step end that has been begun and has something under way, FORCEFUL does not. An
+// operation that has nothing left to do but to end, ends.
+func (r *run) canceled(step Step) bool {
+	switch {
+	case !r.op.CancelPending || step.last:
+		return false
+	case r.op.CancelMode == sol003.CancelModeTypeForceful || step.Idle:
+		return true
+	default:
+		return r.lookup(step.Name).BegunAt.IsZero()
+	}
+}
+
+// lookup returns a copy of the step's line in the journal, an empty one when there is none yet.
+func (r *run) lookup(name string) StepRecord {
+	for _, s := range r.journal {
+		if s.Name == name {
+			return s
+		}
+	}
+	return StepRecord{Name: name}
 }
 
 // record returns the step's line in the journal; it is a new one, not begun, when there is none yet.
@@ -188,7 +337,7 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 			}
 		}
 	}
-	point := string(r.op.Operation) + "/" + step.Name
+	point := r.point() + "/" + step.Name
 	e.probe(point + "/before")
 	r.x.Begun = rec.BegunAt
 	limit := cmp.Or(step.Timeout, retryFor)
@@ -196,14 +345,23 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	if r.before == nil && !step.own {
 		r.before = encode(r.x.Instance)
 	}
-	progress, err := r.bounded(ctx, step, rec.BegunAt)
+	progress, err := r.bounded(r.interruptible, step, rec.BegunAt)
 	e.probe(point + "/after")
+	if err == nil {
+		err = r.keepPlan()
+	}
 	if err != nil { // as if never done
 		r.op.Work, r.op.GrantID = work, grant
+		if err := r.readPlan(); err != nil {
+			return 0, false, err
+		}
 		if r.before != nil {
 			if err := r.restore(r.before); err != nil {
 				return 0, false, err
 			}
+		}
+		if errors.Is(context.Cause(r.interruptible), errInterrupted) {
+			return 0, false, Errorf(KindCanceled, "canceled (%s) as requested, in the midst of: %w", sol003.CancelModeTypeForceful, err)
 		}
 		if KindOf(err) != KindRetryable || e.Now().Sub(rec.BegunAt) >= limit || ctx.Err() != nil {
 			return 0, false, err
@@ -255,6 +413,9 @@ func (r *run) bounded(ctx context.Context, step Step, begun time.Time) (Progress
 // instanceOwner is under whom the working copy of the instance is kept among an operation's work.
 const instanceOwner = "instance"
 
+// beforeOwner is under whom an operation that has failed keeps what the instance was before it.
+const beforeOwner = "before"
+
 func encode(i *Instance) []byte {
 	raw, err := json.Marshal(i)
 	if err != nil {
@@ -273,7 +434,7 @@ func (r *run) restore(raw []byte) error {
 }
 
 // commit stores what is pending together with a step's line, nil for none, while the fence holds. The instance itself is
-// written when the operation ends.
+// written when the operation ends, and when it fails: as far as it is known then.
 func (r *run) commit(ctx context.Context, rec *StepRecord) error {
 	t := r.pending
 	t.Op, t.Node = r.op, r.node
@@ -285,12 +446,15 @@ func (r *run) commit(ctx context.Context, rec *StepRecord) error {
 	case !Active(r.op.State):
 		t.Instance, r.op.Work = r.x.Instance, nil
 	case !Live(r.op.State):
-		t.Instance = r.x.Instance
-		r.op.Work = r.op.Work.without(instanceOwner)
+		if _, ok := r.op.Work[beforeOwner]; !ok {
+			r.op.Work = r.op.Work.with(beforeOwner, encode(r.instance))
+		}
+		r.op.Work = r.op.Work.with(instanceOwner, raw)
+		t.Instance = r.known()
 	case !bytes.Equal(raw, r.saved):
 		r.op.Work = r.op.Work.with(instanceOwner, raw)
 	}
-	if err := r.engine.Store.Commit(ctx, &t); err != nil {
+	if err := r.store(ctx, &t); err != nil {
 		if Is(err, KindStale) {
 			return ErrStale
 		}
@@ -306,8 +470,42 @@ func (r *run) commit(ctx context.Context, rec *StepRecord) error {
 	return nil
 }
 
+// store commits a transition; a request to cancel that has come meanwhile is taken note of with it.
+func (r *run) store(ctx context.Context, t *Transition) error {
+	for {
+		t.Asked = r.asked
+		err := r.engine.Store.Commit(ctx, t)
+		var asked *CancelRequestedError
+		if !errors.As(err, &asked) {
+			if err == nil {
+				r.asked = r.op.CancelMode
+			}
+			return err
+		}
+		r.asked = asked.Mode
+		if len(t.Entered) == 0 { // else it has come too late for the state that ends with this
+			r.op.CancelPending, r.op.CancelMode = true, asked.Mode
+		}
+	}
+}
+
+// known is the instance as far as it is known when an operation has failed: as before, with what the driver keeps about it;
+// as it has become when the VIM's steps were done.
+func (r *run) known() *Instance {
+	settled := slices.ContainsFunc(r.journal, func(s StepRecord) bool { return s.Name == settleStep && s.Done })
+	if r.op.Operation == sol003.LcmOperationTypeInstantiate || settled {
+		return r.x.Instance
+	}
+	i := r.x.Before.Clone()
+	i.Infra = r.x.Instance.Infra
+	return i
+}
+
 // enter moves the op occ into a state; it is stored, with its notification, by the next commit.
 func (r *run) enter(s sol003.LcmOperationState) {
+	if s != sol003.LcmOperationStateProcessing { // between STARTING and PROCESSING a request to cancel stays
+		r.op.CancelPending, r.op.CancelMode = false, ""
+	}
 	r.op.State, r.op.StateEnteredTime = s, r.engine.Now()
 	r.op.Seq++
 	r.pending.Entered = append(r.pending.Entered, StateEntered{
@@ -346,14 +544,22 @@ func (r *run) failed(ctx context.Context, step Step, err error) (time.Duration, 
 	r.log.Error("the operation failed", "step", step.Name, "state", string(state), "error", why)
 	// What the failed step put into its working copies is as if never done; what earlier steps recorded stands.
 	affected := r.x.Instance.Info
-	if err := r.restore(r.saved); err != nil {
+	saved := r.saved
+	if state == sol003.LcmOperationStateRolledBack { // nothing has begun: the instance is what it was
+		saved = encode(r.instance)
+	}
+	if err := r.restore(saved); err != nil {
 		return 0, false, err
 	}
 	r.op.Work = r.work
 	r.op.Error = &sol003.ProblemDetails{Title: "LCM operation failed", Status: 500, Detail: why}
-	if r.op.Operation == sol003.LcmOperationTypeInstantiate {
-		r.op.Changes = ResourceChanges(nil, affected)
+	if Is(err, KindForbidden) {
+		r.op.Error.Title, r.op.Error.Status = "Grant refused", 403
 	}
+	if r.op.State == sol003.LcmOperationStateProcessing && r.op.Operation != sol003.LcmOperationTypeTerminate {
+		r.op.Changes = ResourceChanges(r.x.Before.Info, affected)
+	}
+	r.op.FailedStep = step.Name
 	r.pending.Steps = r.undo(step.RetryFrom)
 	r.enter(state)
 	if err := r.commit(ctx, nil); err != nil {
@@ -385,6 +591,10 @@ func failure(op *OpOcc, step string, err error) string {
 	switch op.Operation {
 	case sol003.LcmOperationTypeInstantiate:
 		return fmt.Sprintf("Vnf instantiation failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)
+	case sol003.LcmOperationTypeHeal:
+		return fmt.Sprintf("Heal Vnf failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)
+	case sol003.LcmOperationTypeChangeExtConn:
+		return fmt.Sprintf("Change external connectivity failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)
 	case sol003.LcmOperationTypeTerminate:
 		return fmt.Sprintf("Vnf termination failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)
 	default:

@@ -28,6 +28,10 @@ type Instance struct {
 	Extensions     map[string]any
 	Configurable   map[string]any
 
+	// Request is what the instance was instantiated with, as the operations since have changed it: what makes it anew when it
+	// is healed. Secrets in clear: sealed at rest, never shown. Nil while NOT_INSTANTIATED.
+	Request *sol003.InstantiateVnfRequest `json:",omitempty"`
+
 	// Infra is what the instance's InfraDriver keeps about it (stack id, images, parameters): opaque, versioned by the
 	// driver, sealed at rest.
 	Infra json.RawMessage `json:",omitempty"`

@@ -12,28 +12,54 @@ const (
 )
 
 // NewInstantiatedInfo lays out what an instance will consist of before the VIM is touched (SOL003 v2.6.1 §5.5.2.2,
-// instantiatedVnfInfo): a VnfcResourceInfo for every instance of every VDU of the flavour at the level, its connection
-// points and storages, the virtual links with their ports, and what the request says about external connectivity. The
-// ids come from newID and last; the drivers fill in the resource handles.
+// instantiatedVnfInfo), at the request's instantiation level: see [NewInstantiatedInfoAt].
 func NewInstantiatedInfo(f *vnfd.Flavour, req *sol003.InstantiateVnfRequest, newID func() string) (*sol003.InstantiatedVnfInfo, error) {
+	return NewInstantiatedInfoAt(f, req, levelsOf(f, req.InstantiationLevelId), newID)
+}
+
+// levelsOf returns the scale level of each aspect at an instantiation level, "" being the default one.
+func levelsOf(f *vnfd.Flavour, levelID string) map[string]int {
+	levels := map[string]int{}
+	if level, ok := f.Level(levelID); ok {
+		for _, at := range level.ScaleInfo {
+			levels[at.Aspect] = at.Level
+		}
+	}
+	return levels
+}
+
+// NewInstantiatedInfoAt lays out an instance at scale levels: a VnfcResourceInfo for every instance of every VDU of the
+// flavour, its connection points and storages, the virtual links with their ports, and what the request says about
+// external connectivity. The ids come from newID and last; the drivers fill in the resource handles.
+func NewInstantiatedInfoAt(f *vnfd.Flavour, req *sol003.InstantiateVnfRequest, levels map[string]int, newID func() string) (*sol003.InstantiatedVnfInfo, error) {
 	l := layout{flavour: f, req: req, newID: newID, info: &sol003.InstantiatedVnfInfo{
 		FlavourId: f.ID, InstantiationLevelId: req.InstantiationLevelId, VnfState: sol003.VnfOperationalStateStarted,
 		ExtCpInfo: []sol003.VnfExtCpInfo{}, AdditionalParams: req.AdditionalParams,
 	}}
-	if err := l.vnfcs(); err != nil {
-		return nil, err
+	for _, vdu := range f.VDUs {
+		count, err := f.InstanceCountAt(vdu.Name, levels)
+		if err != nil {
+			return nil, Errorf(KindInvalid, "%w", err)
+		}
+		for range count {
+			l.vnfc(&vdu)
+		}
 	}
 	l.virtualLinks()
 	l.external()
-	l.scaleStatus()
+	for _, aspect := range f.Aspects {
+		l.info.ScaleStatus = append(l.info.ScaleStatus, sol003.ScaleInfo{AspectId: aspect.ID, ScaleLevel: levels[aspect.ID]})
+	}
 	return l.info, nil
 }
 
+// layout lays out an InstantiatedVnfInfo.
 type layout struct {
 	flavour *vnfd.Flavour
 	req     *sol003.InstantiateVnfRequest
 	newID   func() string
 	info    *sol003.InstantiatedVnfInfo
+	fresh   int // the first of info's VNFCs that is new
 }
 
 // extCp returns the request's data of an external connection point.
@@ -48,36 +74,26 @@ func (l *layout) extCp(cpdID string) (sol003.VnfExtCpData, bool) {
 	return sol003.VnfExtCpData{}, false
 }
 
-func (l *layout) vnfcs() error {
-	for _, vdu := range l.flavour.VDUs {
-		count, err := l.flavour.InstanceCount(vdu.Name, l.req.InstantiationLevelId)
-		if err != nil {
-			return Errorf(KindInvalid, "%w", err)
+// vnfc adds a VNFC of the VDU with its connection points and storages.
+func (l *layout) vnfc(vdu *vnfd.VDU) {
+	vnfc := sol003.VnfcResourceInfo{Id: l.newID(), VduId: vdu.Name, StorageResourceIds: []string{}}
+	for _, cp := range l.flavour.CPs {
+		if cp.VDU != vdu.Name {
+			continue
 		}
-		for range count {
-			vnfc := sol003.VnfcResourceInfo{Id: l.newID(), VduId: vdu.Name, StorageResourceIds: []string{}}
-			for _, cp := range l.flavour.CPs {
-				if cp.VDU != vdu.Name {
-					continue
-				}
-				ci := sol003.VnfcCpInfo{Id: l.newID(), CpdId: cp.Name}
-				if ext, ok := l.extCp(cp.Name); ok {
-					ci.CpProtocolInfo = protocolInfo(ext)
-					if len(ext.CpConfig) > 0 {
-						ci.VnfExtCpId = ext.CpConfig[0].LinkPortId
-					}
-				}
-				vnfc.VnfcCpInfo = append(vnfc.VnfcCpInfo, ci)
-			}
-			for _, storage := range vdu.Storages {
-				s := sol003.VirtualStorageResourceInfo{Id: l.newID(), VirtualStorageDescId: storage}
-				l.info.VirtualStorageResourceInfo = append(l.info.VirtualStorageResourceInfo, s)
-				vnfc.StorageResourceIds = append(vnfc.StorageResourceIds, s.Id)
-			}
-			l.info.VnfcResourceInfo = append(l.info.VnfcResourceInfo, vnfc)
+		ci := sol003.VnfcCpInfo{Id: l.newID(), CpdId: cp.Name}
+		if ext, ok := l.extCp(cp.Name); ok {
+			ci.CpProtocolInfo = protocolInfo(ext)
+			ci.VnfExtCpId = linkPortOf(ext)
 		}
+		vnfc.VnfcCpInfo = append(vnfc.VnfcCpInfo, ci)
 	}
-	return nil
+	for _, storage := range vdu.Storages {
+		s := sol003.VirtualStorageResourceInfo{Id: l.newID(), VirtualStorageDescId: storage}
+		l.info.VirtualStorageResourceInfo = append(l.info.VirtualStorageResourceInfo, s)
+		vnfc.StorageResourceIds = append(vnfc.StorageResourceIds, s.Id)
+	}
+	l.info.VnfcResourceInfo = append(l.info.VnfcResourceInfo, vnfc)
 }
 
 // virtualLinks adds the VNFD's virtual links and one for every external link of the request, each with a port for every
@@ -106,24 +122,30 @@ func (l *layout) virtualLinks() {
 		}
 	}
 	for _, ext := range l.req.ExtVirtualLinks {
-		res := sol003.VnfVirtualLinkResourceInfo{
-			Id: l.newID(), VnfVirtualLinkDescId: ext.Id,
-			NetworkResource: sol003.ResourceHandle{ResourceId: ext.ResourceId, VimConnectionId: ext.VimConnectionId, VimLevelResourceType: netType},
-		}
+		res := sol003.VnfVirtualLinkResourceInfo{Id: l.newID(), VnfVirtualLinkDescId: ext.Id, NetworkResource: externalNetwork(ext)}
 		for _, cp := range ext.ExtCps {
-			linkPort := ""
-			if len(cp.CpConfig) > 0 {
-				linkPort = cp.CpConfig[0].LinkPortId
-			}
-			l.ports(&res, cp.CpdId, linkPort)
+			l.ports(&res, cp.CpdId, linkPortOf(cp))
 		}
 		l.info.VnfVirtualLinkResourceInfo = append(l.info.VnfVirtualLinkResourceInfo, res)
 	}
 }
 
-// ports adds a link port for every VNFC connection point made from the descriptor.
+// externalNetwork is the network of an external virtual link.
+func externalNetwork(ext sol003.ExtVirtualLinkData) sol003.ResourceHandle {
+	return sol003.ResourceHandle{ResourceId: ext.ResourceId, VimConnectionId: ext.VimConnectionId, VimLevelResourceType: netType}
+}
+
+// linkPortOf is the id of the link port that a connection point is to use, "" when it is to get one.
+func linkPortOf(cp sol003.VnfExtCpData) string {
+	if len(cp.CpConfig) == 0 {
+		return ""
+	}
+	return cp.CpConfig[0].LinkPortId
+}
+
+// ports adds a link port for every connection point of a new VNFC that is made from the descriptor.
 func (l *layout) ports(res *sol003.VnfVirtualLinkResourceInfo, cpdID, linkPort string) {
-	for n := range l.info.VnfcResourceInfo {
+	for n := l.fresh; n < len(l.info.VnfcResourceInfo); n++ {
 		cps := l.info.VnfcResourceInfo[n].VnfcCpInfo
 		for m := range cps {
 			if cps[m].CpdId != cpdID {
@@ -185,21 +207,6 @@ func (l *layout) vnfcWith(cpdID string) string {
 		}
 	}
 	return ""
-}
-
-func (l *layout) scaleStatus() {
-	level, _ := l.flavour.Level(l.req.InstantiationLevelId)
-	for _, aspect := range l.flavour.Aspects {
-		s := sol003.ScaleInfo{AspectId: aspect.ID}
-		if level != nil {
-			for _, at := range level.ScaleInfo {
-				if at.Aspect == aspect.ID {
-					s.ScaleLevel = at.Level
-				}
-			}
-		}
-		l.info.ScaleStatus = append(l.info.ScaleStatus, s)
-	}
 }
 
 func managedDesc(m sol003.ExtManagedVirtualLinkData) string {

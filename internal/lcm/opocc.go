@@ -14,6 +14,7 @@ type OpOcc struct {
 	InstanceID string
 	ProjectID  string
 	VimID      string // the registered VIM that it works in
+	PackageID  string // the package that a modification is to give the instance, "" for none
 	Operation  sol003.LcmOperationType
 	State      sol003.LcmOperationState
 
@@ -36,7 +37,9 @@ type OpOcc struct {
 	Fence int64  // grows with every takeover
 	Seq   int64  // grows with every state entered: the notification's place
 	Step  string // the name of the step that was begun last
-	Work  Work   // sealed at rest
+	// FailedStep is the step at which it failed last.
+	FailedStep string
+	Work       Work // sealed at rest
 	// Undone says that a rollback has been begun since the operation went forward last.
 	Undone bool
 	// Afresh, in a Move, drops the whole journal and not only what was begun: each step is to look again at what is there.

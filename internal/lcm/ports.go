@@ -19,9 +19,14 @@ type Store interface {
 	// VnfIdentifierDeletionNotification. ifMatch is the version that it must have, 0 for any.
 	DeleteInstance(ctx context.Context, s Scope, id string, ifMatch int64) error
 
-	// Accept inserts the op occ with its START notification and its trigger, if the instance is in the state want and
-	// has no active op occ; else conflict.
-	Accept(ctx context.Context, s Scope, op *OpOcc, want sol003.InstantiationState) error
+	// Accept inserts the op occ with its START notification and its trigger, if the instance is in the state want, "" for
+	// any, and has no active op occ; else conflict. ifMatch is the version that the instance must have, 0 for any; else
+	// precondition.
+	Accept(ctx context.Context, s Scope, op *OpOcc, want sol003.InstantiationState, ifMatch int64) error
+
+	// RequestCancel records the request to cancel a live op occ that decide lets pass, and has whoever runs or will run it
+	// look at it at once. Not found, or what decide returns.
+	RequestCancel(ctx context.Context, s Scope, opOccID string, mode sol003.CancelModeType, decide func(*OpOcc) error) error
 
 	// Move has decide change an op occ that nobody works on, and stores it with the notification of the state that it has
 	// entered; lines of the journal of steps that were begun and not done are dropped (with Afresh, all), and a live op occ
@@ -32,7 +37,8 @@ type Store interface {
 	// Claim reads all that node needs to run a live op occ whose fence is given; node becomes the owner with its first
 	// Commit. ErrStale when the fence has moved on or the op occ is not live any more.
 	Claim(ctx context.Context, opOccID string, fence int64, node string) (*Claimed, error)
-	// Commit applies a transition if the fence still holds, else ErrStale and nothing has changed.
+	// Commit applies a transition if the fence still holds, else ErrStale and nothing has changed. Nor has it when the stored
+	// request to cancel is not the one that the Transition says was known: then *CancelRequestedError.
 	Commit(ctx context.Context, t *Transition) error
 }
 
@@ -45,11 +51,20 @@ type Claimed struct {
 
 // Transition is one durable change of an op occ: any of its parts may be empty.
 type Transition struct {
-	Op       *OpOcc         // as it is after the change; its Fence must be the stored one
-	Node     string         // who makes the change, for the journal
-	Entered  []StateEntered // the states that were entered with this change, in order: each with its notification
-	Instance *Instance      // as it is after the change; nil: unchanged
-	Steps    []StepRecord   // the journal's lines that are new or have changed
+	Op       *OpOcc                // as it is after the change; its Fence must be the stored one
+	Asked    sol003.CancelModeType // the request to cancel that was known, "" for none
+	Node     string                // who makes the change, for the journal
+	Entered  []StateEntered        // the states that were entered with this change, in order: each with its notification
+	Instance *Instance             // as it is after the change; nil: unchanged
+	Steps    []StepRecord          // the journal's lines that are new or have changed
+}
+
+// CancelRequestedError says that a request to cancel the operation has come in.
+type CancelRequestedError struct{ Mode sol003.CancelModeType }
+
+// Error implements error.
+func (c *CancelRequestedError) Error() string {
+	return "the operation is to be canceled: " + string(c.Mode)
 }
 
 // StateEntered is an op occ's entering of a state, with the notification that tells of it.
@@ -64,6 +79,12 @@ type StateEntered struct {
 type InfraDriver interface {
 	// Type is the VIM type that the driver serves.
 	Type() string
+	// Can tells whether the driver can carry the operation out and, with undo, whether it can roll it back.
+	Can(operation sol003.LcmOperationType, undo bool) bool
+	// Leaving returns the steps that find out which VNFCs an operation (scale in) will take away, and put their ids into
+	// the Execution's Plan.Leaves: before the grant is asked for and the VNF is told. They change nothing. None: those of
+	// the aspect's VDUs that came last.
+	Leaving(x *Execution) ([]Step, error)
 	// Steps returns the steps that the operation takes in the VIM, for an Execution whose Op and Instance are set. It
 	// has no effects and must return the same names for the same operation on every node and after every restart.
 	// Unsupported: the driver cannot do this operation.
@@ -84,6 +105,8 @@ type MgmtDriver interface {
 
 // Granter asks for permission before an operation uses resources (SOL003 v2.6.1 §9).
 type Granter interface {
+	// Asks tells whether somebody outside is asked: then the step's intent is recorded before.
+	Asks() bool
 	// Grant returns the grant, or Wait when the NFVO has not decided. Forbidden: refused.
 	Grant(ctx context.Context, x *Execution) (*Grant, Progress, error)
 }

@@ -2,7 +2,9 @@ package lcm
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 )
@@ -29,12 +31,46 @@ func (s *Service) Rollback(ctx context.Context, scope Scope, opOccID string) err
 		if op.State != sol003.LcmOperationStateFailedTemp {
 			return Titled(KindConflict, "OperationState IS NOT FAILED_TEMP", "OperationState IS NOT FAILED_TEMP")
 		}
-		if op.Operation != sol003.LcmOperationTypeInstantiate {
-			return Titled(KindConflict, "OPERATION IS NOT INSTANTIATE/SCALE", "OPERATION IS NOT INSTANTIATE/SCALE")
+		if err := s.undoable(op); err != nil {
+			return err
 		}
 		op.Afresh, op.Undone = true, true
 		return nil
 	})
+}
+
+// undoable tells why an operation cannot be undone; nil when it can.
+func (s *Service) undoable(op *OpOcc) error {
+	switch op.Operation {
+	case sol003.LcmOperationTypeModifyInfo: // nothing is done before all is
+		return nil
+	case sol003.LcmOperationTypeScale:
+		var req sol003.ScaleVnfRequest
+		if json.Unmarshal(op.Params, &req) == nil && req.Type == sol003.ScaleVnfRequestTypeIn {
+			return Titled(KindConflict, "SCALE_IN CAN NOT ROLLBACK", "SCALE_IN CAN NOT ROLLBACK")
+		}
+	case sol003.LcmOperationTypeScaleToLevel:
+		var plan Plan
+		if json.Unmarshal(op.Work[planOwner], &plan) == nil && leaves(&plan) {
+			return Titled(KindConflict, "SCALE_IN CAN NOT ROLLBACK", "SCALE_IN CAN NOT ROLLBACK")
+		}
+	default:
+	}
+	var c choice
+	if err := json.Unmarshal(op.Work[choiceOwner], &c); err != nil {
+		return fmt.Errorf("read what was settled for op occ %s: %w", op.ID, err)
+	}
+	if c.VimType == "" { // accepted by a version that did not note it, or TERMINATE
+		c.VimType = VimOpenStack
+	}
+	driver, err := s.Infra.Driver(c.VimType)
+	if err != nil {
+		return err
+	}
+	if !driver.Can(op.Operation, true) {
+		return Titled(KindConflict, "OPERATION IS NOT INSTANTIATE/SCALE", "%s cannot be rolled back on VIMs of type %s; retry it, or give it up with fail.", op.Operation, c.VimType)
+	}
+	return nil
 }
 
 // Fail gives a failed operation up: what it has made stays as it is (SOL003 v2.6.1 §5.4.16). Conflict: it is not in
@@ -51,6 +87,7 @@ func (s *Service) Fail(ctx context.Context, scope Scope, opOccID string) error {
 // recover moves an op occ that check lets pass into a state, under the next fence, in one transaction with its
 // notification and, if there is work to do in that state, its trigger.
 func (s *Service) recover(ctx context.Context, scope Scope, opOccID string, to sol003.LcmOperationState, check func(*OpOcc) error) error {
+	s.probe(string(to) + "/accept/before")
 	err := s.Store.Move(ctx, scope, opOccID, func(op *OpOcc) (StateEntered, error) {
 		op.Afresh = false
 		if err := check(op); err != nil {
@@ -64,21 +101,62 @@ func (s *Service) recover(ctx context.Context, scope Scope, opOccID string, to s
 	if err != nil {
 		return fmt.Errorf("move op occ %s to %s: %w", opOccID, to, err)
 	}
+	s.probe(string(to) + "/accept/after")
 	return nil
 }
 
-// rollbackSteps undoes INSTANTIATE: what the VIM holds is removed, the hook that ends a termination is run, and the
-// instance consists of nothing again.
+// Cancel asks for a live operation to be canceled (SOL003 v2.6.1 §5.4.17): before its next step with GRACEFUL, at once with
+// FORCEFUL. Conflict: it is not in STARTING, PROCESSING or ROLLING_BACK, or is being canceled already.
+func (s *Service) Cancel(ctx context.Context, scope Scope, opOccID string, mode sol003.CancelModeType) error {
+	s.probe("CANCEL/accept/before")
+	err := s.Store.RequestCancel(ctx, scope, opOccID, mode, func(op *OpOcc) error {
+		if !Live(op.State) {
+			return Errorf(KindConflict, "Cancel operation in state %s is not allowed", op.State)
+		}
+		if op.CancelPending && (op.CancelMode == mode || op.CancelMode == sol003.CancelModeTypeForceful) {
+			return Errorf(KindConflict, "The operation is being canceled already (%s).", op.CancelMode)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cancel op occ %s: %w", opOccID, err)
+	}
+	s.probe("CANCEL/accept/after")
+	return nil
+}
+
+// rollbackSteps undoes an operation: the VIM is brought back to what it held before, with the hook that goes with what is
+// taken away, and the instance is what it was.
 func (r *run) rollbackSteps() ([]Step, error) {
-	steps, err := r.infra()
-	if err != nil {
-		return nil, err
+	var steps []Step
+	if r.op.Operation != sol003.LcmOperationTypeModifyInfo {
+		before, after := "", ""
+		switch r.op.Operation {
+		case sol003.LcmOperationTypeInstantiate:
+			after = "terminate_end"
+		case sol003.LcmOperationTypeScale, sol003.LcmOperationTypeScaleToLevel:
+			// The VNF has been told of the new members only by the hook that failed, or one after it.
+			if strings.HasPrefix(r.op.FailedStep, "hook:scale_end:") || r.op.FailedStep == "finish" {
+				before = "scale_start"
+				r.x.Plan.Leaves = r.x.Plan.Adds
+			}
+		default:
+		}
+		hook, err := r.hook(before, nil)
+		if err != nil {
+			return nil, err
+		}
+		infra, err := r.infra()
+		if err != nil {
+			return nil, err
+		}
+		steps = append(hook, infra...)
+		if hook, err = r.hook(after, nil); err != nil {
+			return nil, err
+		}
+		steps = append(steps, hook...)
 	}
-	hook, err := r.hook("terminate_end")
-	if err != nil {
-		return nil, err
-	}
-	return append(append(steps, hook...), Step{Name: "rolled-back", own: true, Run: r.rolledBack}), nil
+	return append(steps, Step{Name: "rolled-back", own: true, last: true, Run: r.rolledBack}), nil
 }
 
 // rolledBack ends a rollback: what had been added is reported as removed, besides (SOL003 v2.6.1 §5.5.3.13, note).
@@ -91,10 +169,15 @@ func (r *run) rolledBack(ctx context.Context, x *Execution) (Progress, error) {
 			}
 		}
 		for _, v := range c.AffectedVirtualLinks {
-			if v.ChangeType == sol003.ChangeTypeAdded {
+			switch v.ChangeType {
+			case sol003.ChangeTypeAdded:
 				v.ChangeType = sol003.ChangeTypeRemoved
-				c.AffectedVirtualLinks = append(c.AffectedVirtualLinks, v)
+			case sol003.ChangeTypeLinkPortAdded:
+				v.ChangeType = sol003.ChangeTypeLinkPortRemoved
+			default:
+				continue
 			}
+			c.AffectedVirtualLinks = append(c.AffectedVirtualLinks, v)
 		}
 		for _, v := range c.AffectedVirtualStorages {
 			if v.ChangeType == sol003.ChangeTypeAdded {
@@ -103,12 +186,18 @@ func (r *run) rolledBack(ctx context.Context, x *Execution) (Progress, error) {
 			}
 		}
 	}
-	clearInstance(x.Instance)
+	if r.op.Operation == sol003.LcmOperationTypeInstantiate {
+		clearInstance(x.Instance)
+	} else {
+		kept := x.Instance.Infra
+		x.Instance = x.Before.Clone()
+		x.Instance.Infra = kept
+	}
 	return r.end(ctx, "rolled-back", sol003.LcmOperationStateRolledBack)
 }
 
 // clearInstance makes an instance consist of nothing.
 func clearInstance(i *Instance) {
 	i.State = sol003.InstantiationStateNotInstantiated
-	i.Info, i.VimConnections, i.Infra, i.VimID = nil, nil, nil, ""
+	i.Info, i.Request, i.VimConnections, i.Infra, i.VimID = nil, nil, nil, nil, ""
 }

@@ -2,10 +2,21 @@ package lcm
 
 import "log/slog"
 
-// Scope says on whose behalf a request runs: the caller's project, and whether the caller sees every project.
+// Role says what a caller may do; each may do what the one before it may.
+type Role int
+
+// The roles.
+const (
+	RoleReader   Role = iota // read
+	RoleOperator             // change what is the project's
+	RoleAdmin                // see and change what is any project's
+)
+
+// Scope says on whose behalf a request runs: the caller's project and role, and whether the caller sees every project.
 type Scope struct {
 	ProjectID string
 	Admin     bool
+	Role      Role
 	User      string // for the audit trail and logs
 }
 
@@ -18,6 +29,7 @@ func (s Scope) LogValue() slog.Value {
 type Condition struct {
 	Op     string   // eq neq gt gte lt lte in nin cont ncont
 	Path   []string // attribute names from the top of the representation, unescaped
+	Keys   bool     // what is compared are the names of the map at Path ("@key"), not values
 	Values []string
 }
 

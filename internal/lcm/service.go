@@ -15,6 +15,7 @@ type Service struct {
 	Store    Store
 	Packages Packages
 	VIMs     VIMs
+	Infra    InfraDrivers
 	Now      func() time.Time
 	NewID    func() string // UUIDv7 texts, so that ids sort by creation
 	Probe    func(point string)
@@ -92,20 +93,7 @@ func (s *Service) Instantiate(ctx context.Context, scope Scope, id string, req s
 	if i.VimID != "" && i.VimID != target.ID {
 		return "", Errorf(KindConflict, "Vnf instance %s has resources in VIM %s, left by an operation that has failed. Instantiate it there.", i.ID, i.VimID)
 	}
-	return s.accept(ctx, scope, i, sol003.LcmOperationTypeInstantiate, raw, choice{VimID: target.ID, Region: target.Region, ConnectionID: target.ConnectionID})
-}
-
-// Terminate accepts a TerminateVnfRequest, of which raw is the body as it came, and returns the op occ's id (SOL003
-// v2.6.1 §5.4.8.3.1).
-func (s *Service) Terminate(ctx context.Context, scope Scope, id string, _ sol003.TerminateVnfRequest, raw json.RawMessage) (string, error) {
-	i, err := s.instance(ctx, scope, id)
-	if err != nil {
-		return "", err
-	}
-	if i.State != sol003.InstantiationStateInstantiated {
-		return "", stateConflict(i, "terminate")
-	}
-	return s.accept(ctx, scope, i, sol003.LcmOperationTypeTerminate, raw, choice{VimID: i.VimID, Region: regionOf(i)})
+	return s.accept(ctx, scope, i, &OpOcc{Operation: sol003.LcmOperationTypeInstantiate, Params: raw}, chosen(target), 0)
 }
 
 // instance reads the instance that an operation is asked for.
@@ -120,30 +108,38 @@ func (s *Service) instance(ctx context.Context, scope Scope, id string) (*Instan
 // choice is what was settled when the operation was accepted: later changes of defaults do not touch it. It is the
 // domain's own work in an op occ.
 type choice struct {
-	VimID        string `json:"vimId"`
+	VimID        string `json:"vimId,omitempty"`
+	VimType      string `json:"vimType,omitempty"`
 	Region       string `json:"region,omitempty"`
 	ConnectionID string `json:"connectionId,omitempty"`
+	PackageID    string `json:"packageId,omitempty"` // that a modification is to give the instance
+}
+
+func chosen(t *VimTarget) choice {
+	return choice{VimID: t.ID, VimType: t.Type, Region: t.Region, ConnectionID: t.ConnectionID}
 }
 
 const choiceOwner = "lcm"
 
-// accept inserts the op occ of an operation on the instance, which must still be in the state that it was read in.
-func (s *Service) accept(ctx context.Context, scope Scope, i *Instance, operation sol003.LcmOperationType, raw json.RawMessage, c choice) (string, error) {
+// accept inserts the op occ of an operation on the instance, which must still be in the state that it was read in. op has the
+// operation and its parameters.
+func (s *Service) accept(ctx context.Context, scope Scope, i *Instance, op *OpOcc, c choice, ifMatch int64) (string, error) {
 	work, err := json.Marshal(c)
 	if err != nil {
-		return "", fmt.Errorf("accept %s of VNF instance %s: %w", operation, i.ID, err)
+		return "", fmt.Errorf("accept %s of VNF instance %s: %w", op.Operation, i.ID, err)
 	}
 	now := s.Now()
-	op := &OpOcc{
-		ID: s.NewID(), InstanceID: i.ID, ProjectID: i.ProjectID, VimID: c.VimID, Operation: operation,
-		State: sol003.LcmOperationStateStarting, StartTime: now, StateEnteredTime: now, Params: raw,
-		Fence: 1, Seq: 1, Work: Work{choiceOwner: work},
+	op.ID, op.InstanceID, op.ProjectID, op.VimID, op.PackageID = s.NewID(), i.ID, i.ProjectID, c.VimID, c.PackageID
+	op.State, op.StartTime, op.StateEnteredTime = sol003.LcmOperationStateStarting, now, now
+	if op.Operation == sol003.LcmOperationTypeModifyInfo { // needs no grant (SOL003 v2.6.1 §5.6.2.3)
+		op.State = sol003.LcmOperationStateProcessing
 	}
-	s.probe(string(operation) + "/accept/before")
-	if err := s.Store.Accept(ctx, scope, op, i.State); err != nil {
+	op.Fence, op.Seq, op.Work = 1, 1, Work{choiceOwner: work}
+	s.probe(string(op.Operation) + "/accept/before")
+	if err := s.Store.Accept(ctx, scope, op, i.State, ifMatch); err != nil {
 		return "", err
 	}
-	s.probe(string(operation) + "/accept/after")
+	s.probe(string(op.Operation) + "/accept/after")
 	return op.ID, nil
 }
 

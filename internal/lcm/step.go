@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
 
@@ -29,9 +28,11 @@ type Step struct {
 	// RetryFrom names the earlier step, of the same driver, that a retry goes on at when this one has failed: the one that
 	// acts, where this one only looks. "" means this one.
 	RetryFrom string
-	// own marks the engine's steps, which leave nothing half-done when they fail.
-	own bool
-	Run func(ctx context.Context, x *Execution) (Progress, error)
+	// Idle says that nothing is under way outside while the step waits: a graceful cancellation need not await its end.
+	Idle bool
+	// own marks the engine's steps, which leave nothing half-done when they fail; last the one that ends the operation.
+	own, last bool
+	Run       func(ctx context.Context, x *Execution) (Progress, error)
 }
 
 // Progress is what a step's Run reports.
@@ -65,6 +66,7 @@ type Execution struct {
 	Package  *Package      // the instance's package, with its Descriptor
 	Flavour  *vnfd.Flavour // the flavour that the instance has or is to have
 	Grant    *Grant
+	Plan     *Plan     // never nil in a driver
 	Begun    time.Time // when the running step was begun, on whichever node
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -124,14 +126,4 @@ func (x *Execution) Params(v any) error {
 		return fmt.Errorf("read the parameters of op occ %s: %w", x.Op.ID, err)
 	}
 	return nil
-}
-
-// Grant is what the NFVO granted, as far as drivers use it (SOL003 v2.6.1 §9.5.2.3).
-type Grant struct {
-	ID          string
-	Zones       map[string]string // resource definition id → VIM zone
-	Flavours    map[string]string // vnfdVirtualComputeDescId → VIM flavour id
-	Images      map[string]string // vnfdSoftwareImageId → VIM image id
-	Connections []sol003.VimConnectionInfo
-	ExtLinks    []sol003.ExtVirtualLinkData
 }

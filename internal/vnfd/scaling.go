@@ -54,25 +54,50 @@ func (f *Flavour) InstanceCount(vdu, levelID string) (int, error) {
 	if !ok && levelID != "" {
 		return 0, fmt.Errorf("flavour %q has no instantiation level %q", f.ID, levelID)
 	}
+	levels := map[string]int{}
+	if level != nil {
+		for _, info := range level.ScaleInfo {
+			if _, ok := f.Aspect(info.Aspect); !ok {
+				return 0, fmt.Errorf("instantiation level %q of flavour %q: no scaling aspect %q", level.ID, f.ID, info.Aspect)
+			}
+			levels[info.Aspect] = info.Level
+		}
+	}
+	count, err := f.countAt(v, levels)
+	if err != nil && level != nil {
+		return 0, fmt.Errorf("instantiation level %q of flavour %q: %w", level.ID, f.ID, err)
+	}
+	return count, err
+}
+
+// InstanceCountAt returns how many instances of the VDU there are when each aspect is at its scale level; an aspect that
+// levels does not name is at 0. It is an error when the VDU or a needed delta does not exist.
+func (f *Flavour) InstanceCountAt(vdu string, levels map[string]int) (int, error) {
+	v, ok := f.VDU(vdu)
+	if !ok {
+		return 0, fmt.Errorf("flavour %q has no VDU %q", f.ID, vdu)
+	}
+	return f.countAt(v, levels)
+}
+
+func (f *Flavour) countAt(v *VDU, levels map[string]int) (int, error) {
 	if v.InitialInstances == nil {
 		return 1, nil
 	}
 	count := *v.InitialInstances
-	if level == nil {
-		return count, nil
-	}
-	for _, info := range level.ScaleInfo {
-		a, ok := f.Aspect(info.Aspect)
-		if !ok {
-			return 0, fmt.Errorf("instantiation level %q of flavour %q: no scaling aspect %q", level.ID, f.ID, info.Aspect)
-		}
-		n, err := a.Added(vdu, info.Level)
+	for i := range f.Aspects {
+		n, err := f.Aspects[i].Added(v.Name, levels[f.Aspects[i].ID])
 		if err != nil {
-			return 0, fmt.Errorf("instantiation level %q of flavour %q: %w", level.ID, f.ID, err)
+			return 0, err
 		}
 		count += n
 	}
 	return count, nil
+}
+
+// Scales tells whether the aspect has deltas for the VDU.
+func (a *ScalingAspect) Scales(vdu string) bool {
+	return slices.ContainsFunc(a.VDUs, func(d VDUDeltas) bool { return d.VDU == vdu })
 }
 
 // Added returns how many instances of the VDU the aspect adds at a scale level

@@ -55,6 +55,60 @@ func (e ChangeType) Valid() bool {
 	}
 }
 
+// Defines values for ConstraintResourceRefIdType.
+const (
+	ConstraintResourceRefIdTypeGrant   ConstraintResourceRefIdType = "GRANT"
+	ConstraintResourceRefIdTypeResMgmt ConstraintResourceRefIdType = "RES_MGMT"
+)
+
+// Valid indicates whether the value is a known member of the ConstraintResourceRefIdType enum.
+func (e ConstraintResourceRefIdType) Valid() bool {
+	switch e {
+	case ConstraintResourceRefIdTypeGrant:
+		return true
+	case ConstraintResourceRefIdTypeResMgmt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GrantedLcmOperationType.
+const (
+	GrantedLcmOperationTypeChangeExtConn GrantedLcmOperationType = "CHANGE_EXT_CONN"
+	GrantedLcmOperationTypeChangeFlavour GrantedLcmOperationType = "CHANGE_FLAVOUR"
+	GrantedLcmOperationTypeHeal          GrantedLcmOperationType = "HEAL"
+	GrantedLcmOperationTypeInstantiate   GrantedLcmOperationType = "INSTANTIATE"
+	GrantedLcmOperationTypeOperate       GrantedLcmOperationType = "OPERATE"
+	GrantedLcmOperationTypeScale         GrantedLcmOperationType = "SCALE"
+	GrantedLcmOperationTypeScaleToLevel  GrantedLcmOperationType = "SCALE_TO_LEVEL"
+	GrantedLcmOperationTypeTerminate     GrantedLcmOperationType = "TERMINATE"
+)
+
+// Valid indicates whether the value is a known member of the GrantedLcmOperationType enum.
+func (e GrantedLcmOperationType) Valid() bool {
+	switch e {
+	case GrantedLcmOperationTypeChangeExtConn:
+		return true
+	case GrantedLcmOperationTypeChangeFlavour:
+		return true
+	case GrantedLcmOperationTypeHeal:
+		return true
+	case GrantedLcmOperationTypeInstantiate:
+		return true
+	case GrantedLcmOperationTypeOperate:
+		return true
+	case GrantedLcmOperationTypeScale:
+		return true
+	case GrantedLcmOperationTypeScaleToLevel:
+		return true
+	case GrantedLcmOperationTypeTerminate:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for InstantiationState.
 const (
 	InstantiationStateInstantiated    InstantiationState = "INSTANTIATED"
@@ -217,6 +271,24 @@ func (e NotificationType) Valid() bool {
 	}
 }
 
+// Defines values for OperateVnfRequestStopType.
+const (
+	OperateVnfRequestStopTypeForceful OperateVnfRequestStopType = "FORCEFUL"
+	OperateVnfRequestStopTypeGraceful OperateVnfRequestStopType = "GRACEFUL"
+)
+
+// Valid indicates whether the value is a known member of the OperateVnfRequestStopType enum.
+func (e OperateVnfRequestStopType) Valid() bool {
+	switch e {
+	case OperateVnfRequestStopTypeForceful:
+		return true
+	case OperateVnfRequestStopTypeGraceful:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PackageOnboardingStateType.
 const (
 	PackageOnboardingStateTypeCreated    PackageOnboardingStateType = "CREATED"
@@ -271,6 +343,111 @@ func (e PackageUsageStateType) Valid() bool {
 	case PackageUsageStateTypeInUse:
 		return true
 	case PackageUsageStateTypeNotInUse:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PlacementConstraintAffinityOrAntiAffinity.
+const (
+	PlacementConstraintAffinityOrAntiAffinityAffinity     PlacementConstraintAffinityOrAntiAffinity = "AFFINITY"
+	PlacementConstraintAffinityOrAntiAffinityAntiAffinity PlacementConstraintAffinityOrAntiAffinity = "ANTI_AFFINITY"
+)
+
+// Valid indicates whether the value is a known member of the PlacementConstraintAffinityOrAntiAffinity enum.
+func (e PlacementConstraintAffinityOrAntiAffinity) Valid() bool {
+	switch e {
+	case PlacementConstraintAffinityOrAntiAffinityAffinity:
+		return true
+	case PlacementConstraintAffinityOrAntiAffinityAntiAffinity:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PlacementConstraintScope.
+const (
+	PlacementConstraintScopeNFVINode  PlacementConstraintScope = "NFVI_NODE"
+	PlacementConstraintScopeNFVIPoP   PlacementConstraintScope = "NFVI_POP"
+	PlacementConstraintScopeZone      PlacementConstraintScope = "ZONE"
+	PlacementConstraintScopeZoneGroup PlacementConstraintScope = "ZONE_GROUP"
+)
+
+// Valid indicates whether the value is a known member of the PlacementConstraintScope enum.
+func (e PlacementConstraintScope) Valid() bool {
+	switch e {
+	case PlacementConstraintScopeNFVINode:
+		return true
+	case PlacementConstraintScopeNFVIPoP:
+		return true
+	case PlacementConstraintScopeZone:
+		return true
+	case PlacementConstraintScopeZoneGroup:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ResourceDefinitionType.
+const (
+	ResourceDefinitionTypeCompute  ResourceDefinitionType = "COMPUTE"
+	ResourceDefinitionTypeLinkPort ResourceDefinitionType = "LINKPORT"
+	ResourceDefinitionTypeStorage  ResourceDefinitionType = "STORAGE"
+	ResourceDefinitionTypeVL       ResourceDefinitionType = "VL"
+)
+
+// Valid indicates whether the value is a known member of the ResourceDefinitionType enum.
+func (e ResourceDefinitionType) Valid() bool {
+	switch e {
+	case ResourceDefinitionTypeCompute:
+		return true
+	case ResourceDefinitionTypeLinkPort:
+		return true
+	case ResourceDefinitionTypeStorage:
+		return true
+	case ResourceDefinitionTypeVL:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ScaleVnfRequestType.
+const (
+	ScaleVnfRequestTypeIn  ScaleVnfRequestType = "SCALE_IN"
+	ScaleVnfRequestTypeOut ScaleVnfRequestType = "SCALE_OUT"
+)
+
+// Valid indicates whether the value is a known member of the ScaleVnfRequestType enum.
+func (e ScaleVnfRequestType) Valid() bool {
+	switch e {
+	case ScaleVnfRequestTypeIn:
+		return true
+	case ScaleVnfRequestTypeOut:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SubscriptionAuthType.
+const (
+	SubscriptionAuthTypeBasic                   SubscriptionAuthType = "BASIC"
+	SubscriptionAuthTypeOAuth2ClientCredentials SubscriptionAuthType = "OAUTH2_CLIENT_CREDENTIALS"
+	SubscriptionAuthTypeTLSCert                 SubscriptionAuthType = "TLS_CERT"
+)
+
+// Valid indicates whether the value is a known member of the SubscriptionAuthType enum.
+func (e SubscriptionAuthType) Valid() bool {
+	switch e {
+	case SubscriptionAuthTypeBasic:
+		return true
+	case SubscriptionAuthTypeOAuth2ClientCredentials:
+		return true
+	case SubscriptionAuthTypeTLSCert:
 		return true
 	default:
 		return false
@@ -387,17 +564,58 @@ type ApiVersion struct {
 	Version        string    `json:"version"`
 }
 
+// CancelMode SOL003 §5.5.2.14.
+type CancelMode struct {
+	CancelMode CancelModeType `json:"cancelMode"`
+}
+
 // CancelModeType defines model for CancelModeType.
 type CancelModeType string
 
+// ChangeExtVnfConnectivityRequest SOL003 §5.5.2.11.
+type ChangeExtVnfConnectivityRequest struct {
+	// AdditionalParams A map of strings to any JSON value (SOL003 §4.4.1.2).
+	AdditionalParams  KeyValuePairs        `json:"additionalParams,omitempty,omitzero"`
+	ExtVirtualLinks   []ExtVirtualLinkData `json:"extVirtualLinks"`
+	VimConnectionInfo []VimConnectionInfo  `json:"vimConnectionInfo,omitempty,omitzero"`
+}
+
 // ChangeType defines model for ChangeType.
 type ChangeType string
+
+// ChangeVnfFlavourRequest SOL003 §5.5.2.7.
+type ChangeVnfFlavourRequest struct {
+	// AdditionalParams A map of strings to any JSON value (SOL003 §4.4.1.2).
+	AdditionalParams       KeyValuePairs               `json:"additionalParams,omitempty,omitzero"`
+	ExtManagedVirtualLinks []ExtManagedVirtualLinkData `json:"extManagedVirtualLinks,omitempty,omitzero"`
+	ExtVirtualLinks        []ExtVirtualLinkData        `json:"extVirtualLinks,omitempty,omitzero"`
+
+	// Extensions A map of strings to any JSON value (SOL003 §4.4.1.2).
+	Extensions           KeyValuePairs       `json:"extensions,omitempty,omitzero"`
+	InstantiationLevelId string              `json:"instantiationLevelId,omitempty,omitzero"`
+	NewFlavourId         Identifier          `json:"newFlavourId"`
+	VimConnectionInfo    []VimConnectionInfo `json:"vimConnectionInfo,omitempty,omitzero"`
+
+	// VnfConfigurableProperties A map of strings to any JSON value (SOL003 §4.4.1.2).
+	VnfConfigurableProperties KeyValuePairs `json:"vnfConfigurableProperties,omitempty,omitzero"`
+}
 
 // Checksum A digest of an artifact (SOL003 §10.5.3.3).
 type Checksum struct {
 	Algorithm string `json:"algorithm"`
 	Hash      string `json:"hash"`
 }
+
+// ConstraintResourceRef A resource in a constraint (SOL003 §9.5.3.7).
+type ConstraintResourceRef struct {
+	IdType             ConstraintResourceRefIdType `json:"idType"`
+	ResourceId         string                      `json:"resourceId"`
+	ResourceProviderId string                      `json:"resourceProviderId,omitempty,omitzero"`
+	VimConnectionId    string                      `json:"vimConnectionId,omitempty,omitzero"`
+}
+
+// ConstraintResourceRefIdType defines model for ConstraintResourceRef.IdType.
+type ConstraintResourceRefIdType string
 
 // CpProtocolData defines model for CpProtocolData.
 type CpProtocolData struct {
@@ -480,6 +698,68 @@ type ExtVirtualLinkInfo struct {
 
 	// ResourceHandle A resource in a VIM (SOL003 §4.4.1.7).
 	ResourceHandle ResourceHandle `json:"resourceHandle"`
+}
+
+// Grant SOL003 §9.5.2.3.
+type Grant struct {
+	UnderscoreLinks map[string]Link `json:"_links,omitempty,omitzero"`
+	AddResources    []GrantInfo     `json:"addResources,omitempty,omitzero"`
+
+	// AdditionalParams A map of strings to any JSON value (SOL003 §4.4.1.2).
+	AdditionalParams       KeyValuePairs               `json:"additionalParams,omitempty,omitzero"`
+	ExtManagedVirtualLinks []ExtManagedVirtualLinkData `json:"extManagedVirtualLinks,omitempty,omitzero"`
+	ExtVirtualLinks        []ExtVirtualLinkData        `json:"extVirtualLinks,omitempty,omitzero"`
+	Id                     Identifier                  `json:"id"`
+	RemoveResources        []GrantInfo                 `json:"removeResources,omitempty,omitzero"`
+	TempResources          []GrantInfo                 `json:"tempResources,omitempty,omitzero"`
+	UpdateResources        []GrantInfo                 `json:"updateResources,omitempty,omitzero"`
+	VimAssets              *VimAssets                  `json:"vimAssets,omitempty,omitzero"`
+	VimConnections         []VimConnectionInfo         `json:"vimConnections,omitempty,omitzero"`
+	VnfInstanceId          string                      `json:"vnfInstanceId"`
+	VnfLcmOpOccId          string                      `json:"vnfLcmOpOccId"`
+	Zones                  []ZoneInfo                  `json:"zones,omitempty,omitzero"`
+}
+
+// GrantInfo What was granted for one ResourceDefinition (SOL003 §9.5.3.3).
+type GrantInfo struct {
+	ReservationId        string `json:"reservationId,omitempty,omitzero"`
+	ResourceDefinitionId string `json:"resourceDefinitionId"`
+	ResourceGroupId      string `json:"resourceGroupId,omitempty,omitzero"`
+	ResourceProviderId   string `json:"resourceProviderId,omitempty,omitzero"`
+	VimConnectionId      string `json:"vimConnectionId,omitempty,omitzero"`
+	ZoneId               string `json:"zoneId,omitempty,omitzero"`
+}
+
+// GrantRequest SOL003 §9.5.2.2.
+type GrantRequest struct {
+	UnderscoreLinks map[string]Link      `json:"_links"`
+	AddResources    []ResourceDefinition `json:"addResources,omitempty,omitzero"`
+
+	// AdditionalParams A map of strings to any JSON value (SOL003 §4.4.1.2).
+	AdditionalParams      KeyValuePairs           `json:"additionalParams,omitempty,omitzero"`
+	FlavourId             string                  `json:"flavourId,omitempty,omitzero"`
+	InstantiationLevelId  string                  `json:"instantiationLevelId,omitempty,omitzero"`
+	IsAutomaticInvocation bool                    `json:"isAutomaticInvocation"`
+	Operation             GrantedLcmOperationType `json:"operation"`
+	PlacementConstraints  []PlacementConstraint   `json:"placementConstraints,omitempty,omitzero"`
+	RemoveResources       []ResourceDefinition    `json:"removeResources,omitempty,omitzero"`
+	TempResources         []ResourceDefinition    `json:"tempResources,omitempty,omitzero"`
+	UpdateResources       []ResourceDefinition    `json:"updateResources,omitempty,omitzero"`
+	VnfInstanceId         string                  `json:"vnfInstanceId"`
+	VnfLcmOpOccId         string                  `json:"vnfLcmOpOccId"`
+	VnfdId                string                  `json:"vnfdId"`
+}
+
+// GrantedLcmOperationType defines model for GrantedLcmOperationType.
+type GrantedLcmOperationType string
+
+// HealVnfRequest SOL003 §5.5.2.9, with the VNFCs to heal of SOL002 §5.5.2.9; none means the whole VNF.
+type HealVnfRequest struct {
+	// AdditionalParams A map of strings to any JSON value (SOL003 §4.4.1.2).
+	AdditionalParams KeyValuePairs `json:"additionalParams,omitempty,omitzero"`
+	Cause            string        `json:"cause,omitempty,omitzero"`
+	HealScript       string        `json:"healScript,omitempty,omitzero"`
+	VnfcInstanceId   []string      `json:"vnfcInstanceId,omitempty,omitzero"`
 }
 
 // Identifier defines model for Identifier.
@@ -568,11 +848,34 @@ type KeyValuePairs = map[string]any
 // LayerProtocol defines model for LayerProtocol.
 type LayerProtocol string
 
+// LccnSubscription SOL003 §5.5.2.16.
+type LccnSubscription struct {
+	UnderscoreLinks map[string]Link                     `json:"_links,omitempty,omitzero"`
+	CallbackUri     string                              `json:"callbackUri"`
+	Filter          *LifecycleChangeNotificationsFilter `json:"filter,omitempty,omitzero"`
+	Id              string                              `json:"id"`
+}
+
+// LccnSubscriptionRequest SOL003 §5.5.2.15.
+type LccnSubscriptionRequest struct {
+	Authentication *SubscriptionAuthentication         `json:"authentication,omitempty,omitzero"`
+	CallbackUri    string                              `json:"callbackUri"`
+	Filter         *LifecycleChangeNotificationsFilter `json:"filter,omitempty,omitzero"`
+}
+
 // LcmOperationState defines model for LcmOperationState.
 type LcmOperationState string
 
 // LcmOperationType defines model for LcmOperationType.
 type LcmOperationType string
+
+// LifecycleChangeNotificationsFilter SOL003 §5.5.3.12. Every attribute given must match; within an attribute any value.
+type LifecycleChangeNotificationsFilter struct {
+	NotificationTypes             []NotificationType             `json:"notificationTypes,omitempty,omitzero"`
+	OperationStates               []LcmOperationState            `json:"operationStates,omitempty,omitzero"`
+	OperationTypes                []LcmOperationType             `json:"operationTypes,omitempty,omitzero"`
+	VnfInstanceSubscriptionFilter *VnfInstanceSubscriptionFilter `json:"vnfInstanceSubscriptionFilter,omitempty,omitzero"`
+}
 
 // Link A link to a resource by URI (SOL003 §4.4.1.3).
 type Link struct {
@@ -585,6 +888,20 @@ type NotificationStatus string
 // NotificationType defines model for NotificationType.
 type NotificationType string
 
+// OperateVnfRequest SOL003 §5.5.2.10.
+type OperateVnfRequest struct {
+	// AdditionalParams A map of strings to any JSON value (SOL003 §4.4.1.2).
+	AdditionalParams KeyValuePairs       `json:"additionalParams,omitempty,omitzero"`
+	ChangeStateTo    VnfOperationalState `json:"changeStateTo"`
+
+	// GracefulStopTimeout Seconds to wait before the VNF is stopped; GRACEFUL only.
+	GracefulStopTimeout int                       `json:"gracefulStopTimeout,omitempty,omitzero"`
+	StopType            OperateVnfRequestStopType `json:"stopType,omitempty,omitzero"`
+}
+
+// OperateVnfRequestStopType defines model for OperateVnfRequest.StopType.
+type OperateVnfRequestStopType string
+
 // PackageOnboardingStateType defines model for PackageOnboardingStateType.
 type PackageOnboardingStateType string
 
@@ -593,6 +910,20 @@ type PackageOperationalStateType string
 
 // PackageUsageStateType defines model for PackageUsageStateType.
 type PackageUsageStateType string
+
+// PlacementConstraint SOL003 §9.5.3.6.
+type PlacementConstraint struct {
+	AffinityOrAntiAffinity PlacementConstraintAffinityOrAntiAffinity `json:"affinityOrAntiAffinity"`
+	FallbackBestEffort     bool                                      `json:"fallbackBestEffort,omitempty,omitzero"`
+	Resource               []ConstraintResourceRef                   `json:"resource"`
+	Scope                  PlacementConstraintScope                  `json:"scope"`
+}
+
+// PlacementConstraintAffinityOrAntiAffinity defines model for PlacementConstraint.AffinityOrAntiAffinity.
+type PlacementConstraintAffinityOrAntiAffinity string
+
+// PlacementConstraintScope defines model for PlacementConstraint.Scope.
+type PlacementConstraintScope string
 
 // ProblemDetails Error information by RFC 7807 (SOL013 §6.3). status and detail are always present.
 type ProblemDetails struct {
@@ -619,6 +950,18 @@ type ResourceChanges struct {
 	AffectedVnfcs           []AffectedVnfc           `json:"affectedVnfcs,omitempty,omitzero"`
 }
 
+// ResourceDefinition A resource that an operation adds, removes or changes (SOL003 §9.5.3.2).
+type ResourceDefinition struct {
+	Id                 string                 `json:"id"`
+	Resource           *ResourceHandle        `json:"resource,omitempty,omitzero"`
+	ResourceTemplateId string                 `json:"resourceTemplateId,omitempty,omitzero"`
+	Type               ResourceDefinitionType `json:"type"`
+	VduId              string                 `json:"vduId,omitempty,omitzero"`
+}
+
+// ResourceDefinitionType defines model for ResourceDefinition.Type.
+type ResourceDefinitionType string
+
 // ResourceHandle A resource in a VIM (SOL003 §4.4.1.7).
 type ResourceHandle struct {
 	ResourceId           string `json:"resourceId"`
@@ -631,6 +974,45 @@ type ResourceHandle struct {
 type ScaleInfo struct {
 	AspectId   Identifier `json:"aspectId"`
 	ScaleLevel int        `json:"scaleLevel"`
+}
+
+// ScaleVnfRequest SOL003 §5.5.2.5.
+type ScaleVnfRequest struct {
+	// AdditionalParams A map of strings to any JSON value (SOL003 §4.4.1.2).
+	AdditionalParams KeyValuePairs `json:"additionalParams,omitempty,omitzero"`
+	AspectId         Identifier    `json:"aspectId"`
+
+	// NumberOfSteps Scaling steps; 1 when absent.
+	NumberOfSteps int                 `json:"numberOfSteps,omitempty,omitzero"`
+	Type          ScaleVnfRequestType `json:"type"`
+}
+
+// ScaleVnfRequestType defines model for ScaleVnfRequest.Type.
+type ScaleVnfRequestType string
+
+// ScaleVnfToLevelRequest SOL003 §5.5.2.6. Exactly one of instantiationLevelId and scaleInfo.
+type ScaleVnfToLevelRequest struct {
+	// AdditionalParams A map of strings to any JSON value (SOL003 §4.4.1.2).
+	AdditionalParams     KeyValuePairs `json:"additionalParams,omitempty,omitzero"`
+	InstantiationLevelId string        `json:"instantiationLevelId,omitempty,omitzero"`
+	ScaleInfo            []ScaleInfo   `json:"scaleInfo,omitempty,omitzero"`
+}
+
+// SubscriptionAuthType defines model for SubscriptionAuthType.
+type SubscriptionAuthType string
+
+// SubscriptionAuthentication How the callback authenticates us (SOL003 §4.4.1.4). Never answered.
+type SubscriptionAuthentication struct {
+	AuthType    []SubscriptionAuthType `json:"authType"`
+	ParamsBasic struct {
+		Password string `json:"password,omitempty,omitzero"`
+		UserName string `json:"userName,omitempty,omitzero"`
+	} `json:"paramsBasic,omitempty,omitzero"`
+	ParamsOauth2ClientCredentials struct {
+		ClientId       string `json:"clientId,omitempty,omitzero"`
+		ClientPassword string `json:"clientPassword,omitempty,omitzero"`
+		TokenEndpoint  string `json:"tokenEndpoint,omitempty,omitzero"`
+	} `json:"paramsOauth2ClientCredentials,omitempty,omitzero"`
 }
 
 // TerminateVnfRequest SOL003 §5.5.2.7.
@@ -653,6 +1035,20 @@ type UploadVnfPackageFromUriRequest struct {
 	UserName           string `json:"userName,omitempty,omitzero"`
 }
 
+// VimAssets Flavours and images in the VIM (SOL003 §9.5.2.3, vimAssets).
+type VimAssets struct {
+	ComputeResourceFlavours []VimComputeResourceFlavour `json:"computeResourceFlavours,omitempty,omitzero"`
+	SoftwareImages          []VimSoftwareImage          `json:"softwareImages,omitempty,omitzero"`
+}
+
+// VimComputeResourceFlavour SOL003 §9.5.3.10.
+type VimComputeResourceFlavour struct {
+	ResourceProviderId       string `json:"resourceProviderId,omitempty,omitzero"`
+	VimConnectionId          string `json:"vimConnectionId,omitempty,omitzero"`
+	VimFlavourId             string `json:"vimFlavourId"`
+	VnfdVirtualComputeDescId string `json:"vnfdVirtualComputeDescId"`
+}
+
 // VimConnectionInfo How to reach a VIM (SOL003 §4.4.1.6).
 type VimConnectionInfo struct {
 	// AccessInfo A map of strings to any JSON value (SOL003 §4.4.1.2).
@@ -666,6 +1062,14 @@ type VimConnectionInfo struct {
 	InterfaceInfo KeyValuePairs `json:"interfaceInfo,omitempty,omitzero"`
 	VimId         string        `json:"vimId,omitempty,omitzero"`
 	VimType       string        `json:"vimType"`
+}
+
+// VimSoftwareImage SOL003 §9.5.3.11.
+type VimSoftwareImage struct {
+	ResourceProviderId  string `json:"resourceProviderId,omitempty,omitzero"`
+	VimConnectionId     string `json:"vimConnectionId,omitempty,omitzero"`
+	VimSoftwareImageId  string `json:"vimSoftwareImageId"`
+	VnfdSoftwareImageId string `json:"vnfdSoftwareImageId"`
 }
 
 // VirtualStorageResourceInfo The resource of a virtual storage (SOL003 §5.5.3.7).
@@ -717,6 +1121,18 @@ type VnfIdentifierNotification struct {
 	VnfInstanceId    string           `json:"vnfInstanceId"`
 }
 
+// VnfInfoModificationRequest SOL003 §5.5.2.12, a merge patch (RFC 7396): null removes. Entries of vimConnectionInfo are merged by id.
+type VnfInfoModificationRequest struct {
+	Extensions                map[string]any      `json:"extensions,omitempty,omitzero"`
+	Metadata                  map[string]any      `json:"metadata,omitempty,omitzero"`
+	VimConnectionInfo         []VimConnectionInfo `json:"vimConnectionInfo,omitempty,omitzero"`
+	VnfConfigurableProperties map[string]any      `json:"vnfConfigurableProperties,omitempty,omitzero"`
+	VnfInstanceDescription    string              `json:"vnfInstanceDescription,omitempty,omitzero"`
+	VnfInstanceName           string              `json:"vnfInstanceName,omitempty,omitzero"`
+	VnfPkgId                  string              `json:"vnfPkgId,omitempty,omitzero"`
+	VnfdId                    string              `json:"vnfdId,omitempty,omitzero"`
+}
+
 // VnfInfoModifications SOL003 §5.5.2.12a.
 type VnfInfoModifications struct {
 	// Extensions A map of strings to any JSON value (SOL003 §4.4.1.2).
@@ -764,6 +1180,14 @@ type VnfInstance struct {
 	VnfSoftwareVersion string `json:"vnfSoftwareVersion"`
 	VnfdId             string `json:"vnfdId"`
 	VnfdVersion        string `json:"vnfdVersion"`
+}
+
+// VnfInstanceSubscriptionFilter SOL003 §4.4.1.5. vnfdIds and vnfProductsFromProviders are alternatives, as are vnfInstanceIds and vnfInstanceNames.
+type VnfInstanceSubscriptionFilter struct {
+	VnfInstanceIds           []Identifier              `json:"vnfInstanceIds,omitempty,omitzero"`
+	VnfInstanceNames         []string                  `json:"vnfInstanceNames,omitempty,omitzero"`
+	VnfProductsFromProviders []VnfProductsFromProvider `json:"vnfProductsFromProviders,omitempty,omitzero"`
+	VnfdIds                  []Identifier              `json:"vnfdIds,omitempty,omitzero"`
 }
 
 // VnfLcmOpOcc A lifecycle management operation occurrence (SOL003 §5.5.2.13).
@@ -883,6 +1307,24 @@ type VnfPkgInfoModifications struct {
 	UserDefinedData KeyValuePairs `json:"userDefinedData,omitempty,omitzero"`
 }
 
+// VnfProduct A VNF product, and its versions; none means all.
+type VnfProduct struct {
+	Versions       []VnfProductVersions `json:"versions,omitempty,omitzero"`
+	VnfProductName string               `json:"vnfProductName"`
+}
+
+// VnfProductVersions A software version of a VNF product, and its VNFD versions; none means all.
+type VnfProductVersions struct {
+	VnfSoftwareVersion string   `json:"vnfSoftwareVersion"`
+	VnfdVersions       []string `json:"vnfdVersions,omitempty,omitzero"`
+}
+
+// VnfProductsFromProvider A provider, and its VNF products; none means all.
+type VnfProductsFromProvider struct {
+	VnfProducts []VnfProduct `json:"vnfProducts,omitempty,omitzero"`
+	VnfProvider string       `json:"vnfProvider"`
+}
+
 // VnfVirtualLinkResourceInfo The resource of an internal virtual link (SOL003 §5.5.3.6).
 type VnfVirtualLinkResourceInfo struct {
 	Id string `json:"id"`
@@ -928,4 +1370,12 @@ type VnfcResourceInfo struct {
 	StorageResourceIds []string      `json:"storageResourceIds,omitzero"`
 	VduId              string        `json:"vduId"`
 	VnfcCpInfo         []VnfcCpInfo  `json:"vnfcCpInfo,omitempty,omitzero"`
+}
+
+// ZoneInfo SOL003 §9.5.3.4.
+type ZoneInfo struct {
+	Id                 string `json:"id"`
+	ResourceProviderId string `json:"resourceProviderId,omitempty,omitzero"`
+	VimConnectionId    string `json:"vimConnectionId,omitempty,omitzero"`
+	ZoneId             string `json:"zoneId"`
 }

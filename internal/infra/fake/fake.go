@@ -27,7 +27,7 @@ type Config struct {
 // {"failStep": "create", "waitSeconds": 1.5, "failTimes": 1}. Those of the operation's own request come first, then
 // those that the instance was instantiated with, then the driver's.
 type Knobs struct {
-	// FailStep names the step that fails: create, wait, inventory, delete or delete-wait.
+	// FailStep names the step that fails: create, update, wait, inventory, delete or delete-wait.
 	FailStep string `json:"failStep,omitempty"`
 	// FailTimes is how often it fails in one process, per operation; 0 means always.
 	FailTimes int `json:"failTimes,omitempty"`
@@ -45,21 +45,30 @@ type Knobs struct {
 type Driver struct {
 	cfg Config
 
-	mu     sync.Mutex
-	made   map[string]int // creations by instance
-	exists map[string]bool
-	failed map[string]int // failures by op occ and step
+	mu      sync.Mutex
+	made    map[string]int // creations by instance
+	updates map[string]int // by op occ
+	exists  map[string]bool
+	failed  map[string]int // failures by op occ and step
 }
 
 var _ lcm.InfraDriver = (*Driver)(nil)
 
 // New returns a driver.
 func New(cfg Config) *Driver {
-	return &Driver{cfg: cfg, made: map[string]int{}, exists: map[string]bool{}, failed: map[string]int{}}
+	return &Driver{cfg: cfg, made: map[string]int{}, updates: map[string]int{}, exists: map[string]bool{}, failed: map[string]int{}}
 }
 
 // Type returns "fake".
 func (d *Driver) Type() string { return lcm.VimFake }
+
+// Can implements lcm.InfraDriver.
+func (d *Driver) Can(operation sol003.LcmOperationType, undo bool) bool {
+	return !undo || operation != sol003.LcmOperationTypeTerminate && operation != sol003.LcmOperationTypeHeal
+}
+
+// Leaving implements lcm.InfraDriver: the domain's choice will do.
+func (d *Driver) Leaving(*lcm.Execution) ([]lcm.Step, error) { return nil, nil }
 
 // Created returns how many times this process has created the instance's resources.
 func (d *Driver) Created(instanceID string) int {
@@ -77,12 +86,14 @@ func (d *Driver) Existing() []string {
 
 // infra is what the driver keeps about an instance: the name of what exists.
 type infra struct {
-	V    int    `json:"v"`
-	Name string `json:"name"`
+	V         int    `json:"v"`
+	Name      string `json:"name"`
+	UpdatedBy string `json:"updatedBy,omitempty"` // the last op occ that has changed it
 }
 
 // Steps returns create, wait, inventory for INSTANTIATE; delete, delete-wait for TERMINATE and for the rollback of
-// INSTANTIATE. Other operations are unsupported.
+// INSTANTIATE; all of these for the heal of a whole VNF; update, wait, inventory for everything else, and update, wait for
+// its rollback.
 func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 	k, err := d.knobs(x)
 	if err != nil {
@@ -92,20 +103,28 @@ func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 		{Name: "delete", Effect: true, Run: d.step("delete", k, d.remove)},
 		{Name: "delete-wait", Run: d.step("delete-wait", k, d.wait("delete-wait", k))},
 	}
-	switch x.Op.Operation {
-	case sol003.LcmOperationTypeInstantiate:
-		if x.Op.State == sol003.LcmOperationStateRollingBack {
-			return remove, nil
-		}
-		return []lcm.Step{
-			{Name: "create", Effect: true, Run: d.step("create", k, d.create)},
-			{Name: "wait", Run: d.step("wait", k, d.wait("wait", k))},
-			{Name: "inventory", Run: d.step("inventory", k, inventory)},
-		}, nil
-	case sol003.LcmOperationTypeTerminate:
-		return remove, nil
+	create := []lcm.Step{
+		{Name: "create", Effect: true, Run: d.step("create", k, d.create)},
+		{Name: "wait", Run: d.step("wait", k, d.wait("wait", k))},
+		{Name: "inventory", Run: d.step("inventory", k, inventory)},
 	}
-	return nil, lcm.Errorf(lcm.KindUnsupported, "%s is not supported on VIMs of type %s", x.Op.Operation, d.Type())
+	undo := x.Op.State == sol003.LcmOperationStateRollingBack
+	switch {
+	case x.Op.Operation == sol003.LcmOperationTypeTerminate, undo && x.Op.Operation == sol003.LcmOperationTypeInstantiate:
+		return remove, nil
+	case x.Op.Operation == sol003.LcmOperationTypeInstantiate:
+		return create, nil
+	case x.Plan.Whole:
+		return append(remove, create...), nil
+	}
+	steps := []lcm.Step{
+		{Name: "update", Effect: true, Run: d.step("update", k, d.update)},
+		{Name: "wait", RetryFrom: "update", Run: d.step("wait", k, d.wait("wait", k))},
+	}
+	if !undo {
+		steps = append(steps, lcm.Step{Name: "inventory", Run: d.step("inventory", k, inventory)})
+	}
+	return steps, nil
 }
 
 // knobs finds the knobs of an operation.
@@ -210,6 +229,45 @@ func (d *Driver) remove(_ context.Context, x *lcm.Execution) (lcm.Progress, erro
 	return lcm.Done(), nil
 }
 
+// update has the VNF be what its plan says. What is healed gets other resources.
+func (d *Driver) update(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	var have infra
+	if len(x.Instance.Infra) > 0 {
+		if err := json.Unmarshal(x.Instance.Infra, &have); err != nil {
+			return lcm.Progress{}, fmt.Errorf("read what is kept about VNF instance %s: %w", x.Instance.ID, err)
+		}
+	}
+	if have.Name == "" {
+		return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "VNF instance %s is not there", x.Instance.ID)
+	}
+	if have.UpdatedBy == x.Op.ID && x.Op.State != sol003.LcmOperationStateRollingBack {
+		return lcm.Done(), nil
+	}
+	d.mu.Lock()
+	d.updates[x.Op.ID]++
+	d.mu.Unlock()
+	have.V, have.UpdatedBy = 1, x.Op.ID
+	raw, err := json.Marshal(have)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	x.Instance.Infra = raw
+	for n := range x.Instance.Info.VnfcResourceInfo {
+		v := &x.Instance.Info.VnfcResourceInfo[n]
+		if slices.Contains(x.Plan.Heals, v.Id) {
+			v.ComputeResource = handle(x, "server", v.Id+"-"+x.Op.ID)
+		}
+	}
+	return lcm.Done(), nil
+}
+
+// Updates returns how many times this process has carried out the update of an op occ.
+func (d *Driver) Updates(opOccID string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.updates[opOccID]
+}
+
 func (d *Driver) wait(name string, k Knobs) runFunc {
 	return func(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
 		if k.HangStep == name {
@@ -222,6 +280,10 @@ func (d *Driver) wait(name string, k Knobs) runFunc {
 	}
 }
 
+func handle(x *lcm.Execution, kind, id string) sol003.ResourceHandle {
+	return sol003.ResourceHandle{VimConnectionId: x.Target.ID, ResourceId: kind + "-" + id, VimLevelResourceType: "fake:" + kind}
+}
+
 // inventory points every handle of the plan to a resource whose id follows from the plan's own ids.
 func inventory(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	info := x.Instance.Info
@@ -230,14 +292,12 @@ func inventory(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	}
 	fill := func(h *sol003.ResourceHandle, kind, id string) {
 		if h.ResourceId == "" {
-			*h = sol003.ResourceHandle{VimConnectionId: x.Target.ID, ResourceId: kind + "-" + id, VimLevelResourceType: "fake:" + kind}
+			*h = handle(x, kind, id)
 		}
 	}
-	info.VnfcInfo = make([]sol003.VnfcInfo, 0, len(info.VnfcResourceInfo))
 	for n := range info.VnfcResourceInfo {
 		v := &info.VnfcResourceInfo[n]
 		fill(&v.ComputeResource, "server", v.Id)
-		info.VnfcInfo = append(info.VnfcInfo, sol003.VnfcInfo{Id: x.NewID(), VduId: v.VduId, VnfcState: sol003.VnfOperationalStateStarted})
 	}
 	for n := range info.VirtualStorageResourceInfo {
 		s := &info.VirtualStorageResourceInfo[n]

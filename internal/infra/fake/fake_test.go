@@ -56,8 +56,8 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("created %d times, existing %v", d.Created(instanceID), d.Existing())
 	}
 	info := x.Instance.Info
-	if len(info.VnfcResourceInfo) != 3 || len(info.VnfcInfo) != 3 || len(info.VirtualStorageResourceInfo) != 2 {
-		t.Fatalf("%d VNFCs, %d vnfcInfo, %d storages", len(info.VnfcResourceInfo), len(info.VnfcInfo), len(info.VirtualStorageResourceInfo))
+	if len(info.VnfcResourceInfo) != 3 || len(info.VirtualStorageResourceInfo) != 2 {
+		t.Fatalf("%d VNFCs, %d storages", len(info.VnfcResourceInfo), len(info.VirtualStorageResourceInfo))
 	}
 	seen := map[string]bool{}
 	check := func(h sol003.ResourceHandle) {
@@ -154,8 +154,11 @@ func TestOtherOperations(t *testing.T) {
 		t.Errorf("rollback: %v %v", steps, err)
 	}
 	x.Op.State, x.Op.Operation = sol003.LcmOperationStateProcessing, sol003.LcmOperationTypeOperate
-	if _, err := d.Steps(x); !lcm.Is(err, lcm.KindUnsupported) {
-		t.Errorf("%v", err)
+	if steps, err = d.Steps(x); err != nil || len(steps) != 3 || steps[0].Name != "update" {
+		t.Errorf("operate: %v %v", steps, err)
+	}
+	if d.Can(sol003.LcmOperationTypeTerminate, true) || !d.Can(sol003.LcmOperationTypeScale, true) {
+		t.Error("what can be undone")
 	}
 	x.Op.Operation, x.Op.Params = sol003.LcmOperationTypeInstantiate, json.RawMessage("{")
 	if _, err := d.Steps(x); err == nil {

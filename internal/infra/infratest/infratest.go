@@ -170,7 +170,7 @@ func Execution(t testing.TB, op sol003.LcmOperationType, i *lcm.Instance, target
 	x := lcm.Execution{
 		Op:       &lcm.OpOcc{ID: uuid.NewString(), InstanceID: i.ID, Operation: op, State: sol003.LcmOperationStateProcessing, Params: params},
 		Instance: i, Before: i.Clone(), Target: target, Flavour: f, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Now: time.Now, NewID: uuid.NewString,
+		Now: time.Now, NewID: uuid.NewString, Plan: &lcm.Plan{},
 	}
 	return x.WithFiles(files)
 }
