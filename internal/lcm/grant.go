@@ -148,7 +148,8 @@ func (g *Grant) place(answer *sol003.Grant, request *sol003.GrantRequest) error 
 		}
 		zone, ok := zones[i.ZoneId]
 		if !ok {
-			return Errorf(KindTerminal, "grant error: resource %s is to be in zone %s, which grant %s does not describe", i.ResourceDefinitionId, i.ZoneId, g.ID)
+			return Errorf(KindTerminal, "grant error: resource %s is to be in zone %s, which grant %s does not describe",
+				i.ResourceDefinitionId, i.ZoneId, g.ID)
 		}
 		if zone == "" {
 			continue

@@ -103,7 +103,7 @@ func (l *layout) virtualLinks() {
 		res := sol003.VnfVirtualLinkResourceInfo{Id: l.newID(), VnfVirtualLinkDescId: vl.Name}
 		for _, m := range l.req.ExtManagedVirtualLinks {
 			if managedDesc(m) == vl.Name {
-				res.NetworkResource = sol003.ResourceHandle{ResourceId: m.ResourceId, VimConnectionId: m.VimConnectionId, VimLevelResourceType: netType}
+				res.NetworkResource = managedNetwork(m)
 			}
 		}
 		for _, cp := range l.flavour.CPs {
@@ -133,6 +133,11 @@ func (l *layout) virtualLinks() {
 // externalNetwork is the network of an external virtual link.
 func externalNetwork(ext sol003.ExtVirtualLinkData) sol003.ResourceHandle {
 	return sol003.ResourceHandle{ResourceId: ext.ResourceId, VimConnectionId: ext.VimConnectionId, VimLevelResourceType: netType}
+}
+
+// managedNetwork is the network of an externally managed virtual link.
+func managedNetwork(m sol003.ExtManagedVirtualLinkData) sol003.ResourceHandle {
+	return sol003.ResourceHandle{ResourceId: m.ResourceId, VimConnectionId: m.VimConnectionId, VimLevelResourceType: netType}
 }
 
 // linkPortOf is the id of the link port that a connection point is to use, "" when it is to get one.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -249,14 +250,24 @@ func (r *run) retarget(ctx context.Context, x *Execution) error {
 	return x.SetWork(choiceOwner, c)
 }
 
-// start enters PROCESSING; the external links that the grant names go over the request's.
+// start enters PROCESSING; the links that the grant names go over the request's.
 func (r *run) start(_ context.Context, x *Execution) (Progress, error) {
-	if r.op.State == sol003.LcmOperationStateStarting {
-		r.enter(sol003.LcmOperationStateProcessing)
-		if x.Grant != nil && len(x.Grant.ExtLinks) > 0 && x.Instance.Info != nil && x.Instance.Request != nil {
-			x.Instance.Request.ExtVirtualLinks = mergeExtLinks(x.Instance.Request.ExtVirtualLinks, x.Grant.ExtLinks)
-			relink(x.Instance.Info, x.Flavour, x.Instance.Request, x.NewID)
-		}
+	if r.op.State != sol003.LcmOperationStateStarting {
+		return Done(), nil
+	}
+	r.enter(sol003.LcmOperationStateProcessing)
+	if x.Grant == nil || x.Instance.Info == nil || x.Instance.Request == nil {
+		return Done(), nil
+	}
+	if len(x.Grant.ExtLinks) > 0 {
+		x.Instance.Request.ExtVirtualLinks = mergeExtLinks(x.Instance.Request.ExtVirtualLinks, x.Grant.ExtLinks)
+		relink(x.Instance.Info, x.Flavour, x.Instance.Request, x.NewID)
+	}
+	for _, m := range x.Grant.ExtManagedLinks {
+		x.Instance.Request.ExtManagedVirtualLinks = slices.DeleteFunc(x.Instance.Request.ExtManagedVirtualLinks,
+			func(was sol003.ExtManagedVirtualLinkData) bool { return managedDesc(was) == managedDesc(m) })
+		x.Instance.Request.ExtManagedVirtualLinks = append(x.Instance.Request.ExtManagedVirtualLinks, m)
+		manageLink(x.Instance.Info, m)
 	}
 	return Done(), nil
 }

@@ -52,6 +52,22 @@ func shareManagedPorts(info *sol003.InstantiatedVnfInfo) {
 	}
 }
 
+// manageLink has a virtual link be one that somebody else manages.
+func manageLink(info *sol003.InstantiatedVnfInfo, m sol003.ExtManagedVirtualLinkData) {
+	desc := managedDesc(m)
+	network := managedNetwork(m)
+	for n := range info.VnfVirtualLinkResourceInfo {
+		if vl := &info.VnfVirtualLinkResourceInfo[n]; vl.VnfVirtualLinkDescId == desc {
+			vl.NetworkResource = network
+		}
+	}
+	info.ExtManagedVirtualLinkInfo = slices.DeleteFunc(info.ExtManagedVirtualLinkInfo,
+		func(was sol003.ExtManagedVirtualLinkInfo) bool { return was.VnfVirtualLinkDescId == desc })
+	info.ExtManagedVirtualLinkInfo = append(info.ExtManagedVirtualLinkInfo,
+		sol003.ExtManagedVirtualLinkInfo{Id: m.Id, VnfVirtualLinkDescId: desc, NetworkResource: network})
+	shareManagedPorts(info)
+}
+
 // dropVnfcs takes VNFCs out of an instance, with their storages and link ports.
 func dropVnfcs(info *sol003.InstantiatedVnfInfo, ids []string) {
 	gone, ports, storages := map[string]bool{}, map[string]bool{}, map[string]bool{}
