@@ -18,6 +18,10 @@ type announcer struct {
 	kick  map[string]chan struct{}
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
+
+	tellKick chan struct{}
+	mu       sync.Mutex
+	told     map[string]bool // subscriptions that have something to be told, not announced yet
 }
 
 // announceGap is the shortest time between two announcements of a queue.
@@ -28,7 +32,8 @@ const insertTopic = "river_insert"
 
 func newAnnouncer(ctx context.Context, s *Store) *announcer {
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	a := &announcer{store: s, kick: map[string]chan struct{}{}, stop: stop}
+	a := &announcer{store: s, kick: map[string]chan struct{}{}, stop: stop, tellKick: make(chan struct{}, 1), told: map[string]bool{}}
+	a.wg.Go(func() { a.runTelling(run) })
 	for _, queue := range []string{lcmQueue, onboardQueue} {
 		kick := make(chan struct{}, 1)
 		a.kick[queue] = kick

@@ -19,6 +19,7 @@ var sealedColumns = []struct{ table, field string }{
 	{"vnf_packages", "source"},
 	{instancesTable, "sealed"},
 	{opOccsTable, "sealed"},
+	{subscriptionsTable, "authentication"},
 }
 
 const rotateBatch = 200

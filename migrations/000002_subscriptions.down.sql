@@ -1,0 +1,2 @@
+DROP FUNCTION fan_out(uuid, text, uuid, text, boolean, json, json);
+DROP TABLE deliveries, subscriptions;
