@@ -70,6 +70,7 @@ its client; the client's commands are those of python-tackerclient.`,
 		vnflcmCommand(opts),
 		vnfCommand(opts),
 		vimCommand(opts),
+		auditCommand(opts),
 	)
 	return root
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +22,6 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/config"
 	"github.com/seed-f1a0ccf1/vnfm/internal/csar"
 	"github.com/seed-f1a0ccf1/vnfm/internal/httpapi"
-	"github.com/seed-f1a0ccf1/vnfm/internal/httpapi/keystoneauth"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/fake"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack"
@@ -32,6 +30,8 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/metrics"
 	"github.com/seed-f1a0ccf1/vnfm/internal/mgmt"
 	"github.com/seed-f1a0ccf1/vnfm/internal/mgmt/noop"
+	"github.com/seed-f1a0ccf1/vnfm/internal/nfvo"
+	"github.com/seed-f1a0ccf1/vnfm/internal/notify"
 	"github.com/seed-f1a0ccf1/vnfm/internal/pkgm"
 	"github.com/seed-f1a0ccf1/vnfm/internal/privatepg"
 	"github.com/seed-f1a0ccf1/vnfm/internal/store"
@@ -49,9 +49,18 @@ type server struct {
 	service  *lcm.Service
 	engine   *lcm.Engine
 	metrics  *metrics.Metrics
+	fetched  *nfvo.Packages // nil without an NFVO that has packages
+
+	subscriptions *notify.Service
+	dispatcher    *notify.Dispatcher
+
+	requests *store.RequestLog
 	marker   []byte
 	working  atomic.Bool
 }
+
+// pruneEvery is the pause between looks for records of requests that are too old.
+const pruneEvery = 10 * time.Minute
 
 // newServer connects everything. The server must be closed.
 func newServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *server, err error) {
@@ -106,6 +115,7 @@ func (s *server) database(ctx context.Context) (string, error) {
 func (s *server) wire() error {
 	cfg, log := s.cfg, s.log
 	s.metrics = metrics.New(s.store.Pool)
+	s.requests = s.store.NewRequestLog()
 	s.packages = pkgm.New(pkgm.Config{
 		Node: s.store.NodeID, SizeCap: int64(cfg.VNFPackage.SizeCap),
 		Limits:   csar.Limits{MaxEntries: cfg.VNFPackage.MaxEntries, MaxEntryBytes: int64(cfg.VNFPackage.UnpackedCap), MaxTotalBytes: int64(cfg.VNFPackage.UnpackedCap), MaxRatio: csar.DefaultLimits.MaxRatio},
@@ -132,9 +142,21 @@ func (s *server) wire() error {
 		return err
 	}
 	newID := func() string { return uuid.Must(uuid.NewV7()).String() }
-	s.service = &lcm.Service{Store: s.store, Packages: s.packages, VIMs: s.vims, Now: s.store.Now, NewID: newID, Probe: crashPoint}
+	if err := s.notifications(newID); err != nil {
+		return err
+	}
+	grants, err := granter(cfg)
+	if err != nil {
+		return err
+	}
+	packages, there, err := fetching(cfg.NFVO, s.packages, log)
+	if err != nil {
+		return err
+	}
+	s.fetched = there
+	s.service = &lcm.Service{Store: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Now: s.store.Now, NewID: newID, Probe: crashPoint}
 	s.engine = &lcm.Engine{
-		Store: s.store, Packages: s.packages, VIMs: s.vims, Infra: drivers, Mgmt: hooks, Granter: lcm.AllowAll{},
+		Store: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Mgmt: hooks, Granter: grants,
 		Now: s.store.Now, NewID: newID, Log: log, Probe: crashPoint, Observe: s.metrics.OpOcc,
 	}
 	return nil
@@ -168,7 +190,7 @@ func (s *server) run(ctx context.Context, listening func(net.Addr)) error {
 			case <-ctx.Done():
 				return nil
 			case <-joined: // uploads have an owner from the first on
-				return s.serveAPI(ctx, listening)
+				return s.recorded(ctx, func() error { return s.serveAPI(ctx, listening) })
 			}
 		})
 	}
@@ -203,45 +225,70 @@ func (s *server) work() store.WorkConfig {
 	if !slices.Contains(s.cfg.Roles, "worker") {
 		return w
 	}
-	w.RunOperation, w.RunOnboarding = s.engine.Run, s.packages.Run
+	w.RunOperation, w.RunOnboarding, w.Interrupt = s.engine.Run, s.packages.Run, s.engine.Interrupt
 	w.Operations, w.Onboardings, w.FetchCooldown, w.Retention = s.cfg.Engine.MaxWorkers, 2, s.cfg.Engine.FetchCooldown, s.cfg.Engine.JobRetention
 	w.Background = []func(context.Context, string){
 		func(ctx context.Context, _ string) { s.vims.Monitor(ctx) },
 		func(ctx context.Context, _ string) { s.packages.Collect(ctx) },
+		func(ctx context.Context, _ string) { s.dispatcher.Run(ctx) },
+		func(ctx context.Context, _ string) {
+			s.store.KeepRequests(ctx, pruneEvery, s.cfg.Limits.IdempotencyRetention, s.cfg.Audit.Retention)
+		},
 	}
 	return w
 }
 
+// recorded has refused requests recorded for as long as serve serves.
+func (s *server) recorded(ctx context.Context, serve func() error) error {
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { s.requests.Run(run) })
+	err := serve()
+	stop()
+	wg.Wait()
+	return err
+}
+
 func (s *server) serveAPI(ctx context.Context, listening func(net.Addr)) error {
-	auth, err := s.authenticator()
+	auth, err := authenticator(s.cfg.Auth)
 	if err != nil {
 		return err
 	}
 	handler := httpapi.New(httpapi.Config{
 		EndpointURL: s.cfg.EndpointURL, Auth: auth, PageSize: s.cfg.Paging.PageSize, MarkerKey: s.marker,
 		MaxBody: int64(s.cfg.Limits.Body), MaxPackage: int64(s.cfg.VNFPackage.SizeCap), MaxInFlight: s.cfg.Limits.MaxConcurrent, Log: s.log,
-		Observe: func(o httpapi.Observation) { s.metrics.Request(o.Route, o.Method, o.Status, o.Duration) },
-		Ready:   http.HandlerFunc(s.ready), Metrics: s.metrics.Handler(),
-	}, httpapi.Deps{LCM: s.service, Reader: s.store, Packages: s.packages, VIMs: s.vims})
+		BodyTimeout: s.cfg.Limits.BodyTimeout, RequestsPerSecond: s.cfg.Limits.RequestsPerSecond, Burst: s.cfg.Limits.Burst,
+		Requests: s.requests,
+		Observe:  func(o httpapi.Observation) { s.metrics.Request(o.Route, o.Method, o.Status, o.Duration) },
+		Ready:    http.HandlerFunc(s.ready), Metrics: s.metrics.Handler(),
+	}, httpapi.Deps{LCM: s.service, Reader: s.store, Packages: s.packages, VIMs: s.vims, Subscriptions: s.subscriptions})
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.cfg.Listen, err)
 	}
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: s.cfg.Limits.HeaderTimeout, IdleTimeout: s.cfg.Limits.IdleTimeout,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: int(s.cfg.Limits.Header),
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	files, err := tlsFiles(s.cfg, s.log)
+	if err != nil {
+		return errors.Join(err, ln.Close())
 	}
 	stopped := s.shutWith(ctx, srv)
 	defer stopped()
-	if srv.TLSConfig, err = s.clientCertificates(); err != nil {
-		return err
-	}
 	s.log.Info("the API answers", "address", ln.Addr().String(), "endpoint", s.cfg.EndpointURL)
 	if listening != nil {
 		listening(ln.Addr())
 	}
-	if s.cfg.TLS.Cert != "" {
-		err = srv.ServeTLS(ln, s.cfg.TLS.Cert, s.cfg.TLS.Key)
+	if files != nil {
+		var watching sync.WaitGroup
+		watch, stop := context.WithCancel(ctx)
+		watching.Go(func() { files.Watch(watch, s.cfg.TLS.Reload) })
+		srv.TLSConfig = files.TLS()
+		err = srv.ServeTLS(ln, "", "")
+		stop()
+		watching.Wait()
 	} else {
 		err = srv.Serve(ln)
 	}
@@ -269,18 +316,6 @@ func (s *server) shutWith(ctx context.Context, srv *http.Server) func() {
 	}
 }
 
-// clientCertificates makes the listener ask for certificates of tls.client_ca; nil without one.
-func (s *server) clientCertificates() (*tls.Config, error) {
-	if s.cfg.TLS.ClientCA == "" {
-		return nil, nil //nolint:nilnil // the server's default
-	}
-	pool, err := certificates(s.cfg.TLS.ClientCA)
-	if err != nil {
-		return nil, fmt.Errorf("tls.client_ca: %w", err)
-	}
-	return &tls.Config{ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}, nil
-}
-
 // serveDebug serves Go's profiler on its own loopback listener.
 func (s *server) serveDebug(ctx context.Context) error {
 	mux := http.NewServeMux()
@@ -295,30 +330,6 @@ func (s *server) serveDebug(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-func (s *server) authenticator() (httpapi.Authenticator, error) {
-	a := s.cfg.Auth
-	switch a.Mode {
-	case "basic":
-		users := make(map[string]httpapi.BasicUser, len(a.Basic.Users))
-		for name, password := range a.Basic.Users {
-			users[name] = httpapi.BasicUser{Password: lcm.Secret(password.Reveal()), ProjectID: "default", Admin: true}
-		}
-		return httpapi.Basic{Users: users}, nil
-	case "keystone":
-		k := a.Keystone
-		client, err := httpClient(k.CAFile, k.Timeout)
-		if err != nil {
-			return nil, err
-		}
-		return httpapi.NewKeystone(keystoneauth.New(keystoneauth.Config{
-			AuthURL: k.AuthURL, Username: k.Username, Password: lcm.Secret(k.Password.Reveal()), UserDomainName: k.UserDomainName,
-			ProjectName: k.ProjectName, ProjectDomainName: k.ProjectDomainName, HTTP: client,
-		}), k.AuthURL, nil), nil
-	default:
-		return httpapi.None{}, nil
-	}
 }
 
 // ready answers whether this process can serve: the database answers, and the node is on the list of the living.
@@ -340,6 +351,9 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 
 // close takes down what newServer set up.
 func (s *server) close() {
+	if s.fetched != nil {
+		s.fetched.Close()
+	}
 	if s.store != nil {
 		s.store.Close()
 	}

@@ -18,8 +18,11 @@ type Config struct {
 	VNFPackage VNFPackage `yaml:"vnf_package" doc:"VNF packages."`
 	Engine     Engine     `yaml:"engine" doc:"Execution of lifecycle operations."`
 	Mgmt       Mgmt       `yaml:"mgmt" doc:"Management drivers."`
+	Notify     Notify     `yaml:"notify" doc:"Notifications to subscribers."`
+	NFVO       NFVO       `yaml:"nfvo" doc:"The NFV orchestrator, for grants and packages."`
 	Paging     Paging     `yaml:"paging" doc:"Paging of lists."`
 	Limits     Limits     `yaml:"limits" doc:"What a request may cost."`
+	Audit      Audit      `yaml:"audit" doc:"The audit trail: who did what."`
 	Debug      Debug      `yaml:"debug" doc:"Looking inside."`
 }
 
@@ -42,14 +45,68 @@ type Log struct {
 
 // Auth says how callers prove who they are.
 type Auth struct {
-	Mode     string       `yaml:"mode" doc:"How callers prove who they are; none is for loopback only." oneof:"none,basic,keystone"`
-	Basic    AuthBasic    `yaml:"basic" doc:"Mode basic: HTTP basic authentication."`
-	Keystone AuthKeystone `yaml:"keystone" doc:"Mode keystone: X-Auth-Token, validated by OpenStack's Keystone."`
+	Mode     string            `yaml:"mode" doc:"How callers prove who they are, if in one way; none is for loopback only." oneof:"none,basic,bearer,keystone,mtls"`
+	Modes    []string          `yaml:"modes" doc:"The ways in which callers may prove who they are, if there are several: any of basic, bearer, keystone and mtls. Empty: mode."`
+	Roles    map[string]string `yaml:"roles" doc:"Modes basic and mtls: role by user name, one of reader, operator and admin. Users who are not here are readers; when nobody is here, everybody is admin."`
+	Projects map[string]string `yaml:"projects" doc:"Modes basic and mtls: project by user name. Users who are not here are of the project default."`
+	Basic    AuthBasic         `yaml:"basic" doc:"Mode basic: HTTP basic authentication."`
+	Bearer   AuthBearer        `yaml:"bearer" doc:"Mode bearer: OAuth 2.0 access tokens that are JSON Web Tokens."`
+	Keystone AuthKeystone      `yaml:"keystone" doc:"Mode keystone: X-Auth-Token, validated by OpenStack's Keystone; without mode bearer also as Authorization: Bearer."`
+	MTLS     AuthMTLS          `yaml:"mtls" doc:"Mode mtls: client certificates of tls.client_ca."`
+}
+
+// Ways returns the ways of authentication: modes or, when there are none, mode.
+func (a Auth) Ways() []string {
+	if len(a.Modes) > 0 {
+		return a.Modes
+	}
+	return []string{a.Mode}
+}
+
+// RoleOf returns the role of a user of the modes basic and mtls.
+func (a Auth) RoleOf(user string) string {
+	role, ok := a.Roles[user]
+	switch {
+	case ok:
+		return role
+	case len(a.Roles) > 0:
+		return "reader"
+	default:
+		return "admin"
+	}
+}
+
+// ProjectOf returns the project of a user of the modes basic and mtls.
+func (a Auth) ProjectOf(user string) string {
+	if project, ok := a.Projects[user]; ok {
+		return project
+	}
+	return "default"
 }
 
 // AuthBasic lists users.
 type AuthBasic struct {
-	Users map[string]Secret `yaml:"users" doc:"Password by user name."`
+	Users map[string]Secret `yaml:"users" doc:"Password, or its bcrypt hash ($2b$…), by user name."`
+}
+
+// AuthBearer names the issuer of access tokens and says what they mean.
+type AuthBearer struct {
+	Issuer       string            `yaml:"issuer" doc:"The tokens' issuer (iss), a URL."`
+	Audience     string            `yaml:"audience" doc:"What tokens must be meant for (aud). Empty: anything."`
+	JWKSURL      string            `yaml:"jwks_url" doc:"Where the issuer's keys are. Empty: as its /.well-known/openid-configuration says."`
+	CAFile       string            `yaml:"ca_file" doc:"PEM file of the CA of the issuer's TLS. Empty: the system's."`
+	Timeout      time.Duration     `yaml:"timeout" doc:"Wait for the issuer's answer." min:"1s" max:"5m"`
+	ClockSkew    time.Duration     `yaml:"clock_skew" doc:"How far the issuer's clock may be from ours." min:"0s" max:"10m"`
+	Algorithms   []string          `yaml:"algorithms" doc:"Signatures that are taken; those of a shared key never are."`
+	Scopes       map[string]string `yaml:"scopes" doc:"Role (reader, operator or admin) by the token's scope; of several the highest counts."`
+	UserClaim    string            `yaml:"user_claim" doc:"Claim that names the user; a.b is b within a."`
+	ProjectClaim string            `yaml:"project_claim" doc:"Claim that names the project."`
+	Project      string            `yaml:"project" doc:"Project of tokens without that claim. Empty: they are refused, unless their role is admin."`
+}
+
+// AuthMTLS maps certificates to users.
+type AuthMTLS struct {
+	Users map[string]string `yaml:"users" doc:"User name by what is in the certificate: dns:, email:, uri: or ip: and an alternative name, cn: and the common name, or subject: and the whole subject (subject:CN=nfvo,O=Operator)."`
 }
 
 // AuthKeystone names the Keystone that validates tokens and the user we ask it as.
@@ -62,13 +119,17 @@ type AuthKeystone struct {
 	ProjectDomainName string        `yaml:"project_domain_name" doc:"That project's domain."`
 	CAFile            string        `yaml:"ca_file" doc:"PEM file of the CA of Keystone's TLS. Empty: the system's."`
 	Timeout           time.Duration `yaml:"timeout" doc:"Wait for Keystone's answer." min:"1s" max:"5m"`
+	// Roles has no order among its keys: of several roles of a token the highest counts.
+	Roles map[string]string `yaml:"roles" doc:"Role (reader, operator or admin) by Keystone's role."`
 }
 
 // TLS is the listener's certificate.
 type TLS struct {
 	Cert     string `yaml:"cert" doc:"PEM file of the server's certificate chain. Empty: plain HTTP."`
 	Key      string `yaml:"key" doc:"PEM file of its key."`
-	ClientCA string `yaml:"client_ca" doc:"PEM file of the CAs that client certificates must come from. Empty: none are asked for."`
+	ClientCA string `yaml:"client_ca" doc:"PEM file of the CAs that client certificates must come from. Empty: none are asked for. With auth mode mtls beside others a client may do without."`
+	// Reload is a matter of polling: files that are mounted into containers change without a signal.
+	Reload time.Duration `yaml:"reload" doc:"Pause between looks at whether these files have changed." min:"100ms"`
 }
 
 // Secrets names the key file.
@@ -129,9 +190,20 @@ type Paging struct {
 // Limits bound a request.
 type Limits struct {
 	Body          Bytes         `yaml:"body" doc:"Size of a request's JSON body at most." min:"1024"`
+	Header        Bytes         `yaml:"header" doc:"Size of a request's header at most." min:"4096" max:"16777216"`
 	HeaderTimeout time.Duration `yaml:"header_timeout" doc:"Time that a request's header may take to come in." min:"100ms"`
+	BodyTimeout   time.Duration `yaml:"body_timeout" doc:"Time that a request's JSON body may take to come in." min:"100ms"`
 	IdleTimeout   time.Duration `yaml:"idle_timeout" doc:"Time that an idle connection is kept." min:"1s"`
 	MaxConcurrent int           `yaml:"max_concurrent" doc:"Requests at the same time at most; more are answered 503." min:"1"`
+
+	RequestsPerSecond    float64       `yaml:"requests_per_second" doc:"Requests of one user (of an address, when there is no user) per second at most; more are answered 429. 0 is no limit." min:"0"`
+	Burst                int           `yaml:"burst" doc:"Requests that a user may make at once before that limit counts. 0: those of one second." min:"0"`
+	IdempotencyRetention time.Duration `yaml:"idempotency_retention" doc:"How long an Idempotency-Key is remembered." min:"1m"`
+}
+
+// Audit is how long is remembered who did what.
+type Audit struct {
+	Retention time.Duration `yaml:"retention" doc:"How long entries of the audit trail are kept. 0: for ever." min:"0s"`
 }
 
 // Debug opens ways to look inside.

@@ -105,7 +105,7 @@ func TestProblems(t *testing.T) {
 		want []string
 	}{
 		"unknown key":              {"log:\n  level: info\n  formatt: json\n", nil, []string{"vnfm.yaml:3: log.formatt: unknown key; did you mean log.format?"}},
-		"unknown section":          {"# c\nzzzzzzzzzzzz: 1\n", nil, []string{"vnfm.yaml:2: zzzzzzzzzzzz: unknown key; known at the top are auth, "}},
+		"unknown section":          {"# c\nzzzzzzzzzzzz: 1\n", nil, []string{"vnfm.yaml:2: zzzzzzzzzzzz: unknown key; known at the top are audit, auth, "}},
 		"duplicate":                {"listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", nil, []string{"vnfm.yaml"}},
 		"bad yaml":                 {"log: [\n", nil, []string{"vnfm.yaml"}},
 		"section is a value":       {"log: info\n", nil, []string{"vnfm.yaml:1: log: keys and values are wanted here, not a single value"}},
@@ -127,6 +127,15 @@ func TestProblems(t *testing.T) {
 		"role":                     {"roles: [cook]\n", nil, []string{"roles: \"cook\" is neither"}},
 		"no role":                  {"roles: []\n", nil, []string{"roles: at least one"}},
 		"unknown mode":             {"auth: {mode: magic}\n", nil, []string{"auth.mode: \"magic\" is none of"}},
+		"two keys for ways":        {"auth: {mode: keystone, modes: [basic]}\n", nil, []string{"auth.mode: keystone is not among auth.modes", "auth.basic.users: mode basic needs"}},
+		"unknown way":              {"auth: {modes: [basic, magic, none, basic]}\n", nil, []string{"auth.modes: \"magic\" is none of basic, bearer, keystone, mtls", "auth.modes: \"none\" is none", "auth.modes: basic is there twice"}},
+		"ways beyond loopback":     {"listen: 0.0.0.0:1\nauth: {modes: [none]}\n", nil, []string{"auth.mode: without authentication"}},
+		"roles of users":           {"auth: {roles: {a: king}, projects: {b: p}}\n", nil, []string{"auth.roles: \"a\": \"king\" is none of reader, operator, admin", "auth.roles: \"a\" is no user", "auth.projects: \"b\": \"p\" needs a user"}},
+		"bearer":                   {"auth: {mode: bearer, bearer: {scopes: {}, algorithms: [HS256], jwks_url: x}}\n", nil, []string{"auth.bearer.issuer", "auth.bearer.jwks_url", "auth.bearer.scopes: mode bearer needs", "auth.bearer.algorithms: \"HS256\" is none"}},
+		"bearer's roles":           {"auth: {mode: bearer, bearer: {issuer: \"https://i\", algorithms: [], scopes: {s: x}}}\n", nil, []string{"auth.bearer.scopes: \"s\": \"x\" is none of reader, operator, admin", "auth.bearer.algorithms: at least one"}},
+		"keystone's roles":         {"auth: {mode: keystone, keystone: {auth_url: \"http://k\", username: u, password: p, roles: {member: member}}}\n", nil, []string{"auth.keystone.roles: \"member\": \"member\" is none of"}},
+		"mtls":                     {"auth: {mode: mtls}\n", nil, []string{"tls.client_ca: mode mtls needs", "auth.mtls.users: mode mtls needs"}},
+		"mtls users":               {"tls: {cert: c, key: k, client_ca: a}\nauth: {mode: mtls, mtls: {users: {nfvo: u, \"dns:\": u, \"dns:A.b\": u, \"ip:::0001\": u, \"cn:x\": \"\"}}}\n", nil, []string{"\"nfvo\": \"u\" needs", "\"dns:\": \"u\" needs", "\"dns:A.b\" is to be written in lower case", "\"ip:::0001\" is no address", "\"cn:x\": \"\" needs"}},
 		"basic without users":      {"auth: {mode: basic}\n", nil, []string{"auth.basic.users: mode basic needs"}},
 		"keystone":                 {"auth: {mode: keystone}\n", nil, []string{"auth.keystone.auth_url", "auth.keystone.username", "auth.keystone.password"}},
 		"tls halves":               {"tls: {cert: a.pem}\n", nil, []string{"tls: cert and key go together"}},
@@ -361,5 +370,28 @@ func TestKeyFile(t *testing.T) {
 	cfg.Secrets.KeyFile = ""
 	if _, _, err := cfg.ReadKeys(); err == nil {
 		t.Error("unset: no error")
+	}
+}
+
+func TestWaysOfAuthentication(t *testing.T) {
+	cfg, err := Load("", []string{"VNFM_AUTH_MODES=basic,mtls", "VNFM_AUTH_BASIC_USERS=a=x,b=$2b$10$h", "VNFM_AUTH_MTLS_USERS=dns:nfvo.example=n,cn:b=b",
+		"VNFM_AUTH_ROLES=a=admin,n=operator", "VNFM_AUTH_PROJECTS=n=p", "VNFM_TLS_CERT=c", "VNFM_TLS_KEY=k", "VNFM_TLS_CLIENT_CA=ca", "VNFM_LISTEN=0.0.0.0:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := cfg.Auth
+	if d := cmp.Diff([]string{"basic", "mtls"}, a.Ways()); d != "" {
+		t.Error(d)
+	}
+	if a.MTLS.Users["dns:nfvo.example"] != "n" || a.Basic.Users["b"].Reveal() != "$2b$10$h" {
+		t.Errorf("users %v", a.MTLS.Users)
+	}
+	for user, want := range map[string][2]string{"a": {"admin", "default"}, "b": {"reader", "default"}, "n": {"operator", "p"}} {
+		if got := [2]string{a.RoleOf(user), a.ProjectOf(user)}; got != want {
+			t.Errorf("%s: %v, want %v", user, got, want)
+		}
+	}
+	if ways := Default().Auth.Ways(); cmp.Diff([]string{"none"}, ways) != "" {
+		t.Errorf("by default %v", ways)
 	}
 }

@@ -18,15 +18,29 @@ func Default() *Config {
 		},
 		Log: Log{Level: "info", Format: "text"},
 		Auth: Auth{
-			Mode:  "none",
-			Basic: AuthBasic{Users: map[string]Secret{}},
+			Mode:     "none",
+			Modes:    []string{},
+			Roles:    map[string]string{},
+			Projects: map[string]string{},
+			Basic:    AuthBasic{Users: map[string]Secret{}},
+			Bearer: AuthBearer{
+				Timeout:      10 * time.Second,
+				ClockSkew:    30 * time.Second,
+				Algorithms:   []string{"RS256", "PS256", "ES256", "ES384", "EdDSA"},
+				Scopes:       map[string]string{"vnfm.read": "reader", "vnfm.write": "operator", "vnfm.admin": "admin"},
+				UserClaim:    "sub",
+				ProjectClaim: "project_id",
+			},
 			Keystone: AuthKeystone{
 				UserDomainName:    "Default",
 				ProjectName:       "service",
 				ProjectDomainName: "Default",
 				Timeout:           10 * time.Second,
+				Roles:             map[string]string{"admin": "admin", "member": "operator", "reader": "reader"},
 			},
+			MTLS: AuthMTLS{Users: map[string]string{}},
 		},
+		TLS: TLS{Reload: 10 * time.Second},
 		Openstack: Openstack{
 			StackTimeout:      600 * time.Second,
 			PollMin:           200 * time.Millisecond,
@@ -57,13 +71,19 @@ func Default() *Config {
 		Mgmt: Mgmt{
 			Drivers: map[string]string{"vnflcm_noop": "noop", "mgmt-drivers-kubernetes": "noop"},
 		},
+		Notify: defaultNotify(),
+		NFVO:   defaultNFVO(),
 		Paging: Paging{PageSize: 100},
 		Limits: Limits{
-			Body:          16 * mib,
-			HeaderTimeout: 10 * time.Second,
-			IdleTimeout:   120 * time.Second,
-			MaxConcurrent: 1024,
+			Body:                 16 * mib,
+			Header:               64 * kib,
+			HeaderTimeout:        10 * time.Second,
+			BodyTimeout:          30 * time.Second,
+			IdleTimeout:          120 * time.Second,
+			MaxConcurrent:        1024,
+			IdempotencyRetention: 24 * time.Hour,
 		},
+		Audit: Audit{Retention: 90 * 24 * time.Hour},
 	}
 }
 

@@ -57,6 +57,7 @@ func (c *Config) problems(places map[string]string) []string {
 	c.checkListener(bad)
 	c.checkAuth(bad)
 	c.checkDatabase(bad)
+	c.checkNeighbours(bad)
 	c.checkRest(bad)
 	return out
 }
@@ -133,8 +134,8 @@ func (c *Config) checkListener(bad report) {
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 		bad("listen", "%q is not a port number", port)
 	}
-	if c.Auth.Mode == "none" && contains(c.Roles, "api") && !loopback(host) {
-		bad("auth.mode", "without authentication (none) the API listens on loopback only, and listen is %s; set auth.mode to basic or keystone, or listen to 127.0.0.1:%s", c.Listen, port)
+	if contains(c.Auth.Ways(), "none") && contains(c.Roles, "api") && !loopback(host) {
+		bad("auth.mode", "without authentication (none) the API listens on loopback only, and listen is %s; set auth.mode to basic, bearer, keystone or mtls, or listen to 127.0.0.1:%s", c.Listen, port)
 	}
 	if len(c.Roles) == 0 {
 		bad("roles", "at least one of api and worker is needed")
@@ -168,29 +169,6 @@ func checkURL(bad report, key, text string) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		bad(key, "%q is not an http or https URL", text)
-	}
-}
-
-func (c *Config) checkAuth(bad report) {
-	a := c.Auth
-	switch a.Mode {
-	case "basic":
-		if len(a.Basic.Users) == 0 {
-			bad("auth.basic.users", "mode basic needs at least one user")
-		}
-		for _, name := range sortedKeys(a.Basic.Users) {
-			if a.Basic.Users[name] == "" || name == "" || strings.Contains(name, ":") {
-				bad("auth.basic.users", "the user %q needs a password, and a name without a colon", name)
-			}
-		}
-	case "keystone":
-		checkURL(bad, "auth.keystone.auth_url", a.Keystone.AuthURL)
-		if a.Keystone.Username == "" {
-			bad("auth.keystone.username", "mode keystone needs a user who validates tokens")
-		}
-		if a.Keystone.Password == "" {
-			bad("auth.keystone.password", "mode keystone needs that user's password")
-		}
 	}
 }
 
@@ -228,16 +206,8 @@ func (c *Config) checkRest(bad report) {
 	if o := c.Openstack; o.PollMin > o.PollMax {
 		bad("openstack.poll_min", "%s is longer than poll_max, %s", o.PollMin, o.PollMax)
 	}
-	for _, host := range c.VNFPackage.URIHosts {
-		if host == "" || strings.ContainsAny(host, "/:* ") {
-			bad("vnf_package.uri_hosts", "%q is neither a host name nor .domain", host)
-		}
-	}
-	for _, text := range c.VNFPackage.URIAllow {
-		if _, err := parsePrefix(text); err != nil {
-			bad("vnf_package.uri_allow", "%q is neither a CIDR nor an address", text)
-		}
-	}
+	checkHosts(bad, "vnf_package.uri_hosts", c.VNFPackage.URIHosts)
+	checkPrefixes(bad, "vnf_package.uri_allow", c.VNFPackage.URIAllow)
 	for _, name := range sortedKeys(c.Mgmt.Drivers) {
 		if c.Mgmt.Drivers[name] == "" || name == "" {
 			bad("mgmt.drivers", "%q: %q needs a name and a built-in driver", name, c.Mgmt.Drivers[name])
@@ -254,12 +224,4 @@ func parsePrefix(text string) (netip.Prefix, error) {
 }
 
 // AllowPrefixes returns uri_allow as address ranges. [Config.Validate] has refused what is none.
-func (p VNFPackage) AllowPrefixes() []netip.Prefix {
-	var out []netip.Prefix
-	for _, text := range p.URIAllow {
-		if prefix, err := parsePrefix(text); err == nil {
-			out = append(out, prefix)
-		}
-	}
-	return out
-}
+func (p VNFPackage) AllowPrefixes() []netip.Prefix { return prefixes(p.URIAllow) }

@@ -14,7 +14,7 @@ import (
 
 func TestBasic(t *testing.T) {
 	f := newFake()
-	h := f.handler(Config{Auth: Basic{Users: map[string]BasicUser{"u": {Password: "p", ProjectID: "x"}, "nobody": {}}}})
+	h := f.handler(Config{Auth: NewBasic(map[string]BasicUser{"u": {Password: "p", ProjectID: "x"}, "nobody": {}})})
 	for _, c := range []struct {
 		user, password string
 		status         int
@@ -67,7 +67,7 @@ func (v *validator) Validate(context.Context, string) (keystoneauth.Identity, er
 func TestKeystone(t *testing.T) {
 	now := time.Unix(1000, 0)
 	v := &validator{id: keystoneauth.Identity{UserName: "u", ProjectID: "p", Roles: []string{"member"}}}
-	k := NewKeystone(v, "http://k/v3", func() time.Time { return now })
+	k := NewKeystone(v, KeystoneConfig{AuthURL: "http://k/v3", Now: func() time.Time { return now }})
 	f := newFake()
 	h := f.handler(Config{Auth: k})
 	get := func(token string) int {
@@ -109,17 +109,21 @@ func TestKeystone(t *testing.T) {
 	if get("other") != 503 {
 		t.Error("Keystone is away")
 	}
-	v.err, v.id = nil, keystoneauth.Identity{UserID: "u"}
+	v.err, v.id = nil, keystoneauth.Identity{UserID: "u", Roles: []string{"member"}}
 	if get("unscoped") != 403 {
 		t.Error("a token without a project")
+	}
+	v.id = keystoneauth.Identity{UserID: "u", ProjectID: "p", Roles: []string{"dancer"}}
+	if get("roleless") != 403 {
+		t.Error("a token without a role")
 	}
 }
 
 // Many requests with one new token ask Keystone once.
 func TestKeystoneTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := &validator{id: keystoneauth.Identity{ProjectID: "p"}, wait: make(chan struct{})}
-		k := NewKeystone(v, "http://k", nil)
+		v := &validator{id: keystoneauth.Identity{ProjectID: "p", Roles: []string{"member"}}, wait: make(chan struct{})}
+		k := NewKeystone(v, KeystoneConfig{AuthURL: "http://k"})
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
@@ -140,8 +144,8 @@ func TestKeystoneTogether(t *testing.T) {
 }
 
 func TestMaxInFlight(t *testing.T) {
-	v := &validator{id: keystoneauth.Identity{ProjectID: "p"}, wait: make(chan struct{})}
-	h := newFake().handler(Config{MaxInFlight: 1, Auth: NewKeystone(v, "http://k", nil)})
+	v := &validator{id: keystoneauth.Identity{ProjectID: "p", Roles: []string{"member"}}, wait: make(chan struct{})}
+	h := newFake().handler(Config{MaxInFlight: 1, Auth: NewKeystone(v, KeystoneConfig{AuthURL: "http://k"})})
 	synctest.Test(t, func(t *testing.T) {
 		v.wait = make(chan struct{})
 		var wg sync.WaitGroup

@@ -23,9 +23,18 @@ type Config struct {
 	MaxBody int64
 	// MaxPackage limits an uploaded package, in bytes, where the Content-Length tells it; 0 for no limit here.
 	MaxPackage int64
+	// BodyTimeout is how long a JSON body may take to come in; 30 s by default.
+	BodyTimeout time.Duration
+	// RequestsPerSecond limits what one caller (a user, else an address) may ask, beyond a first Burst; more are answered
+	// 429. 0 is no limit; a Burst of 0 is a second's worth.
+	RequestsPerSecond float64
+	Burst             int
+	// Requests is the record of requests; nil for none, and no audit trail to be read.
+	Requests Requests
 	// MaxInFlight limits the requests that are served at a time, 0 for no limit; more are answered 503.
 	MaxInFlight int
-	// Stall is how long an upload or a download may stand still before it is given up; 60 s by default.
+	// Stall is how long an upload or an answer may stand still, or no more than trickle, before it is given up; 60 s by
+	// default.
 	Stall time.Duration
 	// Log receives the access log and the causes of errors; slog.Default() by default.
 	Log *slog.Logger
@@ -65,6 +74,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxBody <= 0 {
 		c.MaxBody = 4 << 20
+	}
+	if c.BodyTimeout <= 0 {
+		c.BodyTimeout = 30 * time.Second
 	}
 	if c.Stall <= 0 {
 		c.Stall = time.Minute

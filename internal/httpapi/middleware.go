@@ -27,6 +27,7 @@ type call struct {
 	control *http.ResponseController
 	raw     json.RawMessage // the JSON body, normalised
 	tree    any             // the JSON body, decoded with json.Number
+	request *lcm.Request    // of a request that may change something, else nil
 }
 
 type callKey struct{}
@@ -45,6 +46,8 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	set    func(time.Time) error // the deadline of writes
+	stall  time.Duration
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -61,10 +64,22 @@ func (w *recorder) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
-	return n, err
+	// Piece by piece: whoever takes something has time again, whoever takes nothing must not keep us.
+	written := 0
+	for {
+		piece := p[written:min(len(p), written+writePiece)]
+		extend(w.set, w.stall)
+		n, err := w.ResponseWriter.Write(piece)
+		written += n
+		w.bytes += int64(n)
+		if err != nil || written == len(p) {
+			return written, err
+		}
+	}
 }
+
+// writePiece is how much of an answer is written at a time.
+const writePiece = 256 << 10
 
 // Unwrap serves http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -74,7 +89,8 @@ func (s *server) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		begun := s.cfg.Now()
 		c := &call{id: "req-" + s.cfg.NewID()}
-		w := &recorder{ResponseWriter: rw}
+		w := &recorder{ResponseWriter: rw, set: http.NewResponseController(rw).SetWriteDeadline, stall: s.cfg.Stall}
+		_ = w.set(time.Time{}) // what is left of the connection's last answer
 		w.Header().Set("X-Openstack-Request-Id", c.id)
 		routes := chi.NewRouteContext()
 		ctx := context.WithValue(r.Context(), callKey{}, c)
@@ -153,23 +169,26 @@ func (s *server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// authenticated finds out on whose behalf the request is made.
-func (s *server) authenticated(next http.Handler) http.Handler {
+// timely gives a JSON body a time to come in, however slowly it trickles. Uploads of packages take as long as something
+// comes.
+func (s *server) timely(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scope, err := s.cfg.Auth.Authenticate(r)
-		if err != nil {
-			s.fail(w, r, err)
-			return
+		if c := callOf(r.Context()); r.ContentLength != 0 && chi.RouteContext(r.Context()).RoutePattern() != contentRoute {
+			extend(c.control.SetReadDeadline, s.cfg.BodyTimeout)
 		}
-		callOf(r.Context()).scope = scope
 		next.ServeHTTP(w, r)
 	})
 }
 
-// versioned answers the version of the VNF LCM API (SOL013 v2.6.1 §9.2).
-func versioned(next http.Handler) http.Handler {
+const contentRoute = "/vnfpkgm/v1/vnf_packages/{vnfPkgId}/package_content"
+
+// complete lets a request whose body is there take as long as it takes: after the body's deadline net/http would take
+// the caller for gone. A body that nobody has read keeps its deadline.
+func (s *server) complete(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Version", vnflcmVersion)
+		if c := callOf(r.Context()); c.raw != nil {
+			_ = c.control.SetReadDeadline(time.Time{}) // as extend
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -18,14 +18,16 @@ type server struct {
 	cfg      Config
 	deps     Deps
 	endpoint string // the Config's EndpointURL as it stands inside a JSON string
+	callers  *callers
 }
 
 // New makes the handler of all APIs. It panics if a Dep is missing.
 func New(cfg Config, deps Deps) http.Handler {
-	if deps.LCM == nil || deps.Reader == nil || deps.Packages == nil || deps.VIMs == nil {
+	if deps.LCM == nil || deps.Reader == nil || deps.Packages == nil || deps.VIMs == nil || deps.Subscriptions == nil {
 		panic("httpapi: New needs all of its Deps")
 	}
 	s := &server{cfg: cfg.withDefaults(), deps: deps}
+	s.callers = newCallers(s.cfg.RequestsPerSecond, s.cfg.Burst)
 	quoted, err := json.Marshal(s.cfg.EndpointURL)
 	if err != nil {
 		panic("httpapi: a string always marshals: " + err.Error())
@@ -38,7 +40,7 @@ func New(cfg Config, deps Deps) http.Handler {
 	router.MethodNotAllowed(s.notAllowed(router))
 	s.routes(router)
 
-	api := s.limited(withoutSuffix(router))
+	api := s.limited(s.short(withoutSuffix(router)))
 	return s.track(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/healthz":
@@ -77,14 +79,18 @@ func (s *server) routes(router chi.Router) {
 		}
 		s.fail(w, r, err)
 	}
+	// What every request of a known caller passes.
+	admitted := []func(http.Handler) http.Handler{s.authorized, s.timely, s.prepared, s.complete, s.keyed}
 	router.Group(func(r chi.Router) {
-		r.Use(versioned, s.noted, s.authenticated, s.prepared)
+		r.Use(s.versioned(vnflcmVersion), s.noted, s.audited, s.authenticated, s.acceptable)
+		r.Use(admitted...)
 		strict := vnflcmapi.NewStrictHandlerWithOptions(vnflcm{s}, nil,
 			vnflcmapi.StrictHTTPServerOptions{RequestErrorHandlerFunc: refuse, ResponseErrorHandlerFunc: s.fail})
 		vnflcmapi.HandlerWithOptions(strict, vnflcmapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: refuse})
 	})
 	router.Group(func(r chi.Router) {
-		r.Use(s.noted, s.authenticated, s.prepared)
+		r.Use(s.versioned(vnfpkgmVersion), s.noted, s.audited, s.authenticated, s.acceptablePackages)
+		r.Use(admitted...)
 		strict := vnfpkgmapi.NewStrictHandlerWithOptions(vnfpkgm{s}, nil,
 			vnfpkgmapi.StrictHTTPServerOptions{RequestErrorHandlerFunc: refuse, ResponseErrorHandlerFunc: s.fail})
 		vnfpkgmapi.HandlerWithOptions(strict, vnfpkgmapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: refuse})
@@ -101,11 +107,16 @@ func (s *server) routes(router chi.Router) {
 			strict.GetArtifact(w, req, chi.URLParam(req, "vnfPkgId"), path, vnfpkgmapi.GetArtifactParams{Range: req.Header.Get("Range")})
 		})
 	})
+	router.Group(func(r chi.Router) {
+		r.Use(s.noted, s.authenticated, s.authorized)
+		s.auditRoutes(r)
+	})
 	legacyAPI := vims{s}
 	strict := vimsapi.NewStrictHandlerWithOptions(legacyAPI, nil,
 		vimsapi.StrictHTTPServerOptions{RequestErrorHandlerFunc: refuse, ResponseErrorHandlerFunc: s.fail})
 	router.Group(func(r chi.Router) {
-		r.Use(s.noted, legacyAPI.authenticatedButVersions, s.prepared)
+		r.Use(s.noted, s.audited, legacyAPI.authenticatedButVersions)
+		r.Use(admitted...)
 		vimsapi.HandlerWithOptions(strict, vimsapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: refuse})
 	})
 }

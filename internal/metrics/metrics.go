@@ -23,6 +23,8 @@ type Metrics struct {
 	operations *prometheus.HistogramVec
 	vimCalls   *prometheus.HistogramVec
 	vimQueue   prometheus.Histogram
+	deliveries *prometheus.CounterVec
+	lateness   prometheus.Histogram
 }
 
 // New makes the metrics of a server that uses pool.
@@ -49,7 +51,14 @@ func New(pool *pgxpool.Pool) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.states, m.operations, m.vimCalls, m.vimQueue,
+	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "vnfm_notification_deliveries_total", Help: "Attempts to deliver notifications, by outcome: delivered, failed (tried again), given_up.",
+	}, []string{"outcome"})
+	m.lateness = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "vnfm_notification_age_seconds", Help: "Age of notifications when they were delivered.",
+		Buckets: prometheus.ExponentialBuckets(0.002, 4, 12),
+	})
+	m.registry.MustRegister(m.requests, m.states, m.operations, m.vimCalls, m.vimQueue, m.deliveries, m.lateness,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for name, value := range map[string]func(*pgxpool.Stat) float64{
 		"acquired": func(s *pgxpool.Stat) float64 { return float64(s.AcquiredConns()) },
@@ -90,4 +99,12 @@ func (m *Metrics) OpOcc(op *lcm.OpOcc) {
 func (m *Metrics) Call(vimID, _, method string, status int, queued, took time.Duration) {
 	m.vimCalls.WithLabelValues(vimID, method, strconv.Itoa(status)).Observe(took.Seconds())
 	m.vimQueue.Observe(queued.Seconds())
+}
+
+// Delivery records n attempts at deliveries of notifications; age is the time since their events.
+func (m *Metrics) Delivery(outcome string, n int, age time.Duration) {
+	m.deliveries.WithLabelValues(outcome).Add(float64(n))
+	if outcome == "delivered" {
+		m.lateness.Observe(age.Seconds())
+	}
 }
