@@ -3,7 +3,8 @@ package openapi
 
 import "embed"
 
-// Documents holds sol003.yaml, the information model, and vnflcm.yaml, vnfpkgm.yaml and vims.yaml, the APIs served.
+// Documents holds sol003.yaml, the information model, and vnflcm.yaml, vnfpkgm.yaml, vims.yaml and vnfm.yaml, the APIs
+// served; grant.yaml and notification.yaml are the APIs of an NFVO that are consumed.
 //
-//go:embed sol003.yaml vnflcm.yaml vnfpkgm.yaml vims.yaml
+//go:embed sol003.yaml grant.yaml notification.yaml vnflcm.yaml vnfpkgm.yaml vims.yaml vnfm.yaml
 var Documents embed.FS

@@ -109,14 +109,22 @@ func FuzzDecode(f *testing.F) {
 		if !json.Valid(raw) {
 			t.Fatalf("%q is taken for JSON", raw)
 		}
-		for _, s := range []string{"InstantiateVnfRequest", "CreateVnfRequest"} {
+		for _, s := range []string{
+			"InstantiateVnfRequest", "CreateVnfRequest", "VnfInfoModificationRequest", "ScaleVnfToLevelRequest", "LccnSubscriptionRequest",
+		} {
 			if v := schemas()[s].check(tree, nil); v != nil && v.err() == nil {
 				t.Fatal("a violation is no error")
 			}
 		}
 		if m, ok := tree.(map[string]any); ok {
-			normaliseLinks(m)
-			_ = instantiateRule(m)
+			for _, rules := range bodies {
+				if rules.normalise != nil {
+					rules.normalise(m)
+				}
+				if rules.rule != nil {
+					_ = rules.rule(m)
+				}
+			}
 		}
 	})
 }

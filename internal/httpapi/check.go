@@ -113,7 +113,7 @@ func (s *schema) checkObject(m map[string]any, path []any, fault func(string, ..
 		}
 	}
 	for _, name := range s.names {
-		if v, ok := m[name]; ok {
+		if v, ok := m[name]; ok && (v != nil || !slices.Contains(s.null, name)) {
 			if f := s.Properties[name].check(v, append(path, name)); f != nil {
 				return f
 			}

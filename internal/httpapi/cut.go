@@ -110,17 +110,20 @@ func (n *names) lookup(name []byte) *names {
 	return n.sub[text(name)]
 }
 
-// topText returns the text of a member of the object in b.
-func topText(b []byte, name string) (out string) {
+// topMember returns the value of a member of the object in b as it stands there; nil when there is none.
+func topMember(b []byte, name string) (out []byte) {
 	members(b, func(n, v []byte) bool {
 		if len(n) == len(name)+2 && string(n[1:len(n)-1]) == name {
-			out = text(v)
+			out = v
 			return false
 		}
 		return true
 	})
 	return out
 }
+
+// topText returns the text of a member of the object in b.
+func topText(b []byte, name string) string { return text(topMember(b, name)) }
 
 // appendSelected appends the object in b with what the selection shows, without its closing bracket; any tells whether
 // it has members.

@@ -12,10 +12,11 @@ import (
 
 // Deps is what the API needs of the rest of the program.
 type Deps struct {
-	LCM      LCM
-	Reader   Reader
-	Packages Packages
-	VIMs     VIMs
+	LCM           LCM
+	Reader        Reader
+	Packages      Packages
+	VIMs          VIMs
+	Subscriptions Subscriptions
 }
 
 // LCM accepts lifecycle management requests (SOL003 v2.6.1 §5.4). Errors are classed by lcm.Kind.
@@ -30,6 +31,20 @@ type LCM interface {
 	Instantiate(ctx context.Context, s lcm.Scope, id string, req sol003.InstantiateVnfRequest, raw json.RawMessage) (opOccID string, err error)
 	// Terminate accepts a termination (§5.4.8.3.1), as Instantiate does an instantiation.
 	Terminate(ctx context.Context, s lcm.Scope, id string, req sol003.TerminateVnfRequest, raw json.RawMessage) (opOccID string, err error)
+	// Scale (§5.4.5.3.1), ScaleToLevel (§5.4.6.3.1), ChangeFlavour (§5.4.7.3.1), Heal (§5.4.9.3.1), Operate (§5.4.10.3.1) and
+	// ChangeExtConn (§5.4.11.3.1) accept an operation as Instantiate does. Not found with these also: a VNF, or a VIM, that
+	// does not support the operation.
+	Scale(ctx context.Context, s lcm.Scope, id string, req sol003.ScaleVnfRequest, raw json.RawMessage) (opOccID string, err error)
+	ScaleToLevel(ctx context.Context, s lcm.Scope, id string, req sol003.ScaleVnfToLevelRequest, raw json.RawMessage) (opOccID string, err error)
+	ChangeFlavour(ctx context.Context, s lcm.Scope, id string, req sol003.ChangeVnfFlavourRequest, raw json.RawMessage) (opOccID string, err error)
+	Heal(ctx context.Context, s lcm.Scope, id string, req sol003.HealVnfRequest, raw json.RawMessage) (opOccID string, err error)
+	Operate(ctx context.Context, s lcm.Scope, id string, req sol003.OperateVnfRequest, raw json.RawMessage) (opOccID string, err error)
+	ChangeExtConn(ctx context.Context, s lcm.Scope, id string, req sol003.ChangeExtVnfConnectivityRequest, raw json.RawMessage) (opOccID string, err error)
+	// Modify accepts a merge patch of an instance's information (§5.4.3.3.4), a VnfInfoModificationRequest that is raw.
+	// ifMatch is the version that the instance must have, 0 for any. Invalid, not found, conflict, precondition.
+	Modify(ctx context.Context, s lcm.Scope, id string, raw json.RawMessage, ifMatch int64) (opOccID string, err error)
+	// Cancel asks for a running operation to be canceled (§5.4.17). Not found, conflict.
+	Cancel(ctx context.Context, s lcm.Scope, opOccID string, mode sol003.CancelModeType) error
 	// Retry has a failed operation go on (§5.4.14), Rollback has it undone (§5.4.15), Fail gives it up (§5.4.16). Not
 	// found, conflict.
 	Retry(ctx context.Context, s lcm.Scope, opOccID string) error
@@ -48,10 +63,24 @@ type Reader interface {
 	OpOccBody(ctx context.Context, s lcm.Scope, id string) (lcm.Body, error)
 	// OpOccs lists VnfLcmOpOccs.
 	OpOccs(ctx context.Context, s lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error]
+	// SubscriptionBody reads an LccnSubscription. Not found.
+	SubscriptionBody(ctx context.Context, s lcm.Scope, id string) (lcm.Body, error)
+	// Subscriptions lists LccnSubscriptions.
+	Subscriptions(ctx context.Context, s lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error]
 	// PackageBody reads a VnfPkgInfo, its usageState as it is now. Not found.
 	PackageBody(ctx context.Context, s lcm.Scope, id string) (lcm.Body, error)
 	// Packages lists VnfPkgInfos.
 	Packages(ctx context.Context, s lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error]
+}
+
+// Subscriptions manages subscriptions to notifications of lifecycle changes (SOL003 v2.6.1 §5.4.18-19).
+type Subscriptions interface {
+	// Subscribe tries the callback and makes a subscription. raw is the request body, normalised. *lcm.SubscribedError: there is
+	// one with the same callback and filter. Invalid: the callback may not be called, does not answer as it should, or cannot
+	// be authenticated to.
+	Subscribe(ctx context.Context, s lcm.Scope, req sol003.LccnSubscriptionRequest, raw json.RawMessage) (*lcm.Subscription, error)
+	// Unsubscribe ends a subscription, with all that is to be delivered to it. Not found.
+	Unsubscribe(ctx context.Context, s lcm.Scope, id string) error
 }
 
 // Packages manages VNF packages (SOL005 v2.6.1 §9.4).

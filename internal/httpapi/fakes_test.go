@@ -46,7 +46,10 @@ type fake struct {
 	fail    int   // a list fails after that many bodies
 
 	instances, opOccs, packages []lcm.Body
+	subscriptions               []lcm.Body
 	vims                        []lcm.VIM
+	req                         any // that came in last, as decoded
+	mode                        sol003.CancelModeType
 	vnfd                        fstest.MapFS
 	content                     []byte
 }
@@ -99,6 +102,48 @@ func (f fakeLCM) Instantiate(_ context.Context, _ lcm.Scope, id string, req sol0
 func (f fakeLCM) Terminate(_ context.Context, _ lcm.Scope, id string, req sol003.TerminateVnfRequest, raw json.RawMessage) (string, error) {
 	f.term, f.raw = req, raw
 	return opOcc, f.check(id, "Can not find requested vnf: %s")
+}
+
+func (f fakeLCM) Scale(_ context.Context, _ lcm.Scope, id string, req sol003.ScaleVnfRequest, raw json.RawMessage) (string, error) {
+	return f.task(id, req, raw)
+}
+
+func (f fakeLCM) ScaleToLevel(_ context.Context, _ lcm.Scope, id string, req sol003.ScaleVnfToLevelRequest, raw json.RawMessage) (string, error) {
+	return f.task(id, req, raw)
+}
+
+func (f fakeLCM) ChangeFlavour(_ context.Context, _ lcm.Scope, id string, req sol003.ChangeVnfFlavourRequest, raw json.RawMessage) (string, error) {
+	return f.task(id, req, raw)
+}
+
+func (f fakeLCM) Heal(_ context.Context, _ lcm.Scope, id string, req sol003.HealVnfRequest, raw json.RawMessage) (string, error) {
+	return f.task(id, req, raw)
+}
+
+func (f fakeLCM) Operate(_ context.Context, _ lcm.Scope, id string, req sol003.OperateVnfRequest, raw json.RawMessage) (string, error) {
+	return f.task(id, req, raw)
+}
+
+func (f fakeLCM) ChangeExtConn(_ context.Context, _ lcm.Scope, id string, req sol003.ChangeExtVnfConnectivityRequest, raw json.RawMessage) (string, error) {
+	return f.task(id, req, raw)
+}
+
+func (f fakeLCM) Modify(_ context.Context, _ lcm.Scope, id string, raw json.RawMessage, ifMatch int64) (string, error) {
+	f.ifMatch = ifMatch
+	if ifMatch > 0 && ifMatch != 7 {
+		return "", lcm.Errorf(lcm.KindPrecondition, "changed")
+	}
+	return f.task(id, nil, raw)
+}
+
+func (f fakeLCM) task(id string, req any, raw json.RawMessage) (string, error) {
+	f.req, f.raw = req, raw
+	return opOcc, f.check(id, "Can not find requested vnf: %s")
+}
+
+func (f fakeLCM) Cancel(_ context.Context, _ lcm.Scope, id string, mode sol003.CancelModeType) error {
+	f.mode = mode
+	return f.move(id)
 }
 
 func (f fakeLCM) Retry(_ context.Context, _ lcm.Scope, id string) error    { return f.move(id) }
@@ -167,6 +212,32 @@ func (f fakeReader) OpOccs(_ context.Context, _ lcm.Scope, q lcm.Query) iter.Seq
 
 func (f fakeReader) Packages(_ context.Context, _ lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error] {
 	return f.list(q, f.packages)
+}
+
+type fakeSubscriptions struct{ *fake }
+
+// Subscribe has one subscription already: the one to http://twice.
+func (f fakeSubscriptions) Subscribe(_ context.Context, _ lcm.Scope, req sol003.LccnSubscriptionRequest, raw json.RawMessage) (*lcm.Subscription, error) {
+	f.req, f.raw = req, raw
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case req.CallbackUri == "http://twice":
+		return nil, &lcm.SubscribedError{ID: known}
+	}
+	return &lcm.Subscription{ID: known, CallbackURI: req.CallbackUri, Filter: req.Filter, Auth: req.Authentication, Version: 7}, nil
+}
+
+func (f fakeReader) SubscriptionBody(_ context.Context, _ lcm.Scope, id string) (lcm.Body, error) {
+	return find(f.err, f.subscriptions, id, "Can not find requested vnf lcm subscriptions: %s")
+}
+
+func (f fakeReader) Subscriptions(_ context.Context, _ lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error] {
+	return f.list(q, f.subscriptions)
+}
+
+func (f fakeSubscriptions) Unsubscribe(_ context.Context, _ lcm.Scope, id string) error {
+	return f.check(id, "Can not find requested vnf lcm subscription: %s")
 }
 
 type fakePackages struct{ *fake }
@@ -274,6 +345,7 @@ func newFake() *fake {
 	}
 	f.opOccs = []lcm.Body{body(opOcc, map[string]any{"operationState": "FAILED_TEMP", "vnfInstanceId": known, "operationParams": map[string]any{"a": 1},
 		"error": map[string]any{"status": 500, "detail": "x"}})}
+	f.subscriptions = []lcm.Body{body(known, map[string]any{"callbackUri": "http://h/cb", "filter": map[string]any{"operationTypes": []any{"SCALE"}}})}
 	f.packages = []lcm.Body{body(known, map[string]any{"onboardingState": "ONBOARDED", "usageState": "IN_USE",
 		"checksum":        map[string]any{"algorithm": "sha512", "hash": "00"},
 		"softwareImages":  []any{map[string]any{"id": "a", "name": "n", "checksum": map[string]any{"algorithm": "x", "hash": "y"}}, map[string]any{"id": "b", "name": "m"}},
@@ -285,7 +357,7 @@ func (f *fake) handler(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return New(cfg, Deps{fakeLCM{f}, fakeReader{f}, fakePackages{f}, fakeVIMs{f}})
+	return New(cfg, Deps{fakeLCM{f}, fakeReader{f}, fakePackages{f}, fakeVIMs{f}, fakeSubscriptions{f}})
 }
 
 // ask sends a request whose headers are given as "Name: value".

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -59,6 +60,9 @@ func parseFilter(text string, resource *schema) ([]lcm.Condition, error) {
 	}
 	if strings.IndexByte(text, 0) >= 0 {
 		return nil, invalidFilter("The filter holds the character U+0000.")
+	}
+	if !utf8.ValidString(text) {
+		return nil, invalidFilter("The filter is not UTF-8.")
 	}
 	var conditions []lcm.Condition
 	for rest := strings.TrimSpace(text); rest != ""; {
@@ -129,11 +133,14 @@ func parseRule(rule string, resource *schema) (lcm.Condition, error) {
 	if len(values) > maxValues {
 		return lcm.Condition{}, invalidFilter("Rule '%s' has more than %d values", clip(rule), maxValues)
 	}
-	path, attribute := attributeAt(name, resource)
+	path, keys, attribute := attributeAt(name, resource)
 	if attribute == nil {
 		return lcm.Condition{}, invalidFilter("Rule '%s' contains invalid attribute name '%s'", clip(rule), clip(name))
 	}
-	t := typeOf(path, attribute)
+	t := typeString
+	if !keys {
+		t = typeOf(path, attribute)
+	}
 	if !slices.Contains(operator.types, t) {
 		return lcm.Condition{}, invalidFilter("Rule '%s' contains operator '%s' which doesn't support data type '%s' for attribute '%s'",
 			clip(rule), op, t, clip(name))
@@ -149,7 +156,7 @@ func parseRule(rule string, resource *schema) (lcm.Condition, error) {
 		return lcm.Condition{}, invalidFilter("Rule '%s' contains invalid data type for value '%s'. The data type should be '%s'",
 			clip(rule), clip(v), t)
 	}
-	return lcm.Condition{Op: op, Path: path, Values: values}, nil
+	return lcm.Condition{Op: op, Path: path, Keys: keys, Values: values}, nil
 }
 
 // splitValues splits values at commas outside of quotes and takes the quotes off.
@@ -200,23 +207,34 @@ func nextValue(rule, s string) (value, rest string, more bool, err error) {
 
 var nameEscapes = strings.NewReplacer("~0", "~", "~1", "/", "~a", ",", "~b", "@")
 
+// keyName is the last name of what means the names of a map instead of its values (SOL013 v2.6.1 §5.2.2).
+const keyName = "@key"
+
 // attributeAt finds the attribute that a name with slashes means; nil when the resource has none that can be compared.
-func attributeAt(name string, resource *schema) ([]string, *schema) {
-	path := strings.Split(name, "/")
+func attributeAt(name string, resource *schema) (path []string, keys bool, attribute *schema) {
+	path = strings.Split(name, "/")
+	if len(path) > 1 && path[len(path)-1] == keyName {
+		path, keys = path[:len(path)-1], true
+	}
 	if len(path) > maxPath || path[0] == "_links" {
-		return nil, nil
+		return nil, false, nil
 	}
 	for i, p := range path {
 		if p == "" || strings.HasPrefix(p, "@") {
-			return nil, nil
+			return nil, false, nil
 		}
 		path[i] = nameEscapes.Replace(p)
 	}
 	s := resource.at(path)
-	if s == nil || s.freeForm || len(s.Properties) > 0 {
-		return nil, nil
+	switch {
+	case s == nil:
+		return nil, false, nil
+	case keys && (s.freeForm || s.Type == "" && len(s.Properties) == 0):
+		return path, true, &schema{Type: "string"}
+	case keys || s.freeForm || len(s.Properties) > 0:
+		return nil, false, nil
 	}
-	return path, s
+	return path, false, s
 }
 
 func typeOf(path []string, s *schema) dataType {

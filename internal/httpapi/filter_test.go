@@ -33,6 +33,12 @@ func TestFilter(t *testing.T) {
 		{"VnfInstance", "(eq,id,ABCDEF01-1111-4111-8111-111111111111)", []lcm.Condition{cond("eq", "id", "abcdef01-1111-4111-8111-111111111111")}, ""},
 		{"VnfInstance", "(eq,metadata/key,v)", []lcm.Condition{cond("eq", "metadata|key", "v")}, ""},
 		{"VnfInstance", "(eq,metadata/a~1b~0c~ad~be/deep,v)", []lcm.Condition{cond("eq", "metadata|a/b~c,d@e|deep", "v")}, ""},
+		{"VnfInstance", "(eq,metadata/@key,a)", []lcm.Condition{{Op: "eq", Path: []string{"metadata"}, Keys: true, Values: []string{"a"}}}, ""},
+		{"VnfInstance", "(ncont,metadata/a~1b/@key,'a,b')", []lcm.Condition{{Op: "ncont", Path: []string{"metadata", "a/b"}, Keys: true, Values: []string{"a,b"}}}, ""},
+		{"VnfInstance", "(eq,metadata/~bkey,a)", []lcm.Condition{cond("eq", "metadata|@key", "a")}, ""},
+		{"VnfInstance", "(eq,metadata/~01,a)", []lcm.Condition{cond("eq", "metadata|~1", "a")}, ""},
+		{"VnfLcmOpOcc", "(in,operationParams/@key,flavourId,other)", []lcm.Condition{{Op: "in", Path: []string{"operationParams"}, Keys: true, Values: []string{"flavourId", "other"}}}, ""},
+		{"VnfLcmOpOcc", "(lte,stateEnteredTime,2020-12-21T06:52:06.120Z)", []lcm.Condition{cond("lte", "stateEnteredTime", "2020-12-21T06:52:06.12Z")}, ""},
 		{"VnfInstance", "(gt,metadata/n,1)", []lcm.Condition{cond("gt", "metadata|n", "1")}, ""},
 		{"VnfInstance", "(cont,instantiatedVnfInfo/vnfcResourceInfo/computeResource/resourceId,x,y)",
 			[]lcm.Condition{cond("cont", "instantiatedVnfInfo|vnfcResourceInfo|computeResource|resourceId", "x", "y")}, ""},
@@ -48,7 +54,14 @@ func TestFilter(t *testing.T) {
 		{"VnfInstance", "(eq,foo,1)", nil, "Rule 'eq,foo,1' contains invalid attribute name 'foo'"},
 		{"VnfInstance", "(eq,_links/self,1)", nil, "Rule 'eq,_links/self,1' contains invalid attribute name '_links/self'"},
 		{"VnfInstance", "(eq,metadata,1)", nil, "Rule 'eq,metadata,1' contains invalid attribute name 'metadata'"},
-		{"VnfInstance", "(eq,metadata/@key,1)", nil, "Rule 'eq,metadata/@key,1' contains invalid attribute name 'metadata/@key'"},
+		{"VnfInstance", "(eq,vnfProvider/@key,1)", nil, "Rule 'eq,vnfProvider/@key,1' contains invalid attribute name 'vnfProvider/@key'"},
+		{"VnfInstance", "(eq,instantiatedVnfInfo/@key,1)", nil, "Rule 'eq,instantiatedVnfInfo/@key,1' contains invalid attribute name 'instantiatedVnfInfo/@key'"},
+		{"VnfInstance", "(eq,nothing/@key,1)", nil, "Rule 'eq,nothing/@key,1' contains invalid attribute name 'nothing/@key'"},
+		{"VnfInstance", "(eq,@key,1)", nil, "Rule 'eq,@key,1' contains invalid attribute name '@key'"},
+		{"VnfInstance", "(eq,metadata/@key/a,1)", nil, "Rule 'eq,metadata/@key/a,1' contains invalid attribute name 'metadata/@key/a'"},
+		{"VnfInstance", "(eq,metadata/@name,1)", nil, "Rule 'eq,metadata/@name,1' contains invalid attribute name 'metadata/@name'"},
+		{"VnfInstance", "(eq,metadata//a,1)", nil, "Rule 'eq,metadata//a,1' contains invalid attribute name 'metadata//a'"},
+		{"VnfInstance", "(eq,vnfInstanceName,\xff)", nil, "The filter is not UTF-8."},
 		{"VnfInstance", "(eq,instantiatedVnfInfo,1)", nil, "Rule 'eq,instantiatedVnfInfo,1' contains invalid attribute name 'instantiatedVnfInfo'"},
 		{"VnfInstance", "(eq,id)", nil, "Failed to understand filter eq,id"},
 		{"VnfInstance", "(like,id,1)", nil, "Failed to understand filter like,id,1"},
@@ -109,7 +122,7 @@ func FuzzFilter(f *testing.F) {
 	for _, seed := range []string{
 		"(eq,id,11111111-1111-4111-8111-111111111111)", "(in,vnfInstanceName,'a,b','it''s')", "(gt,metadata/a~1b,1);(eq,vnfdId,x)",
 		"((", "('", "(eq,metadata/@key,1)", ";;", "(eq,vnfInstanceName,a)b)", "(cont,instantiatedVnfInfo/vnfcResourceInfo/id,'')",
-		"(lte,instantiatedVnfInfo/scaleStatus/scaleLevel,1e5)",
+		"(lte,instantiatedVnfInfo/scaleStatus/scaleLevel,1e5)", "(cont,metadata/a~bb/@key,'x)')",
 	} {
 		f.Add(seed)
 	}
@@ -134,6 +147,9 @@ func FuzzFilter(f *testing.F) {
 			path := make([]string, len(c.Path))
 			for i, p := range c.Path {
 				path[i] = strings.NewReplacer("~", "~0", "/", "~1", ",", "~a", "@", "~b").Replace(p)
+			}
+			if c.Keys {
+				path = append(path, "@key")
 			}
 			text := "(" + c.Op + "," + strings.Join(path, "/") + "," + strings.Join(values, ",") + ")"
 			if strings.ContainsAny(strings.Join(path, ""), "')") || len(text) > maxFilter || !utf8.ValidString(text) {

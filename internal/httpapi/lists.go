@@ -34,7 +34,7 @@ func (s *server) list(ctx context.Context, res *resource, read lister) (response
 	after := ""
 	all := strings.EqualFold(q.get("all_records"), "yes")
 	if q.has("nextpage_opaque_marker") {
-		m, err := decodeMarker(q.get("nextpage_opaque_marker"), res.path, s.cfg.MarkerKey)
+		m, err := decodeMarker(q.get("nextpage_opaque_marker"), res.path, s.cfg.MarkerKey, s.cfg.Now())
 		if err != nil {
 			return response{}, err
 		}
@@ -48,15 +48,17 @@ func (s *server) list(ctx context.Context, res *resource, read lister) (response
 	if res.emptyFilter && q.has("filter") && q.get("filter") == "" {
 		return response{}, lcm.Errorf(lcm.KindInvalid, "Invalid input for field/attribute filter. Value: . '' is too short")
 	}
-	conditions, err := parseFilters(q["filter"], attributes)
+	conditions, err := parseFilters(q["filter"], res.filterable())
 	if err != nil {
 		return response{}, err
 	}
-	shown, err := parseSelectors(q).selection(attributes, res.complex)
-	if err != nil {
-		return response{}, err
+	var shown selection
+	if !res.plain {
+		if shown, err = parseSelectors(q).selection(attributes, res.complex); err != nil {
+			return response{}, err
+		}
 	}
-	query := lcm.Query{Filter: conditions, After: after}
+	query := lcm.Query{Filter: res.resolve(conditions), After: after}
 	if all || s.cfg.PageSize < 0 {
 		return s.stream(ctx, res, read(ctx, c.scope, query), shown)
 	}
@@ -71,7 +73,9 @@ func parseFilters(filters []string, attributes *schema) ([]lcm.Condition, error)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, conditions...)
+		if all = append(all, conditions...); len(all) > maxConditions {
+			return nil, invalidFilter("The filter has more than %d expressions.", maxConditions)
+		}
 	}
 	return all, nil
 }
@@ -101,7 +105,7 @@ func (s *server) page(_ context.Context, res *resource, bodies iter.Seq2[lcm.Bod
 			return response{}, err
 		}
 		if count == s.cfg.PageSize {
-			link, err := marker{Resource: res.path, Query: raw, After: last}.encode(s.cfg.MarkerKey)
+			link, err := marker{Resource: res.path, Query: raw, After: last, Until: s.cfg.Now().Add(markerLife).Unix()}.encode(s.cfg.MarkerKey)
 			if err != nil {
 				return response{}, err
 			}

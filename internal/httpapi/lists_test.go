@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -43,11 +44,24 @@ func TestSelectors(t *testing.T) {
 			"softwareImages", "softwareImages/name", "usageState"}, ""},
 		{pk, "fields=userDefinedData/foo", packageKeys("userDefinedData", "userDefinedData/foo"), ""},
 		{pk, "fields=userDefinedData/k%3C", packageKeys("userDefinedData", "userDefinedData/k<"), ""},
+		{pk, "exclude_fields=softwareImages/checksum/hash,softwareImages/id,softwareImages,userDefinedData,checksum", []string{"_links", "id", "onboardingState", "usageState"}, ""},
+		{vi, "exclude_fields=metadata/k", []string{"_links", "id", "instantiationState", "metadata", "vnfInstanceName"}, ""},
+		{oc, "exclude_fields=error/status,error/title,operationParams/a", []string{"_links", "error", "error/detail", "error/status", "id", "operationParams", "operationState", "vnfInstanceId"}, ""},
+		{oc, "all_fields", []string{"_links", "error", "error/detail", "error/status", "id", "operationParams", "operationParams/a", "operationState", "vnfInstanceId"}, ""},
+		{oc, "fields=id,error/detail,error", []string{"_links", "error", "error/detail", "error/status", "id", "operationState", "vnfInstanceId"}, ""},
+		{oc, "fields=operationParams/nothing", []string{"_links", "id", "operationParams", "operationState", "vnfInstanceId"}, ""},
 		{pk, "exclude_fields=softwareImages/checksum,userDefinedData,checksum", []string{"_links", "id", "onboardingState",
-			"softwareImages", "softwareImages/id", "softwareImages/name", "usageState"}, ""},
+			"softwareImages", "softwareImages/checksum", "softwareImages/id", "softwareImages/name", "usageState"}, ""},
 
 		{oc, "fields=foo", nil, "Invalid query parameter 'fields'. Value: foo"},
 		{pk, "exclude_fields=softwareImages/foo", nil, "Invalid query parameter 'exclude_fields'. Value: softwareImages/foo"},
+		{vi, "fields=instantiatedVnfInfo/foo", nil, "Invalid query parameter 'fields'. Value: instantiatedVnfInfo/foo"},
+		{vi, "fields=metadata,,id", nil, "Invalid query parameter 'fields'. Value: metadata,,id"},
+		{vi, "exclude_fields=foo", nil, "Invalid query parameter 'exclude_fields'. Value: foo"},
+		{oc, "all_fields&exclude_fields=error", nil, "Invalid query parameter combination: 'all_fields' cannot be combined with 'fields' or 'exclude_fields' or 'exclude_default'"},
+		{oc, "all_fields&exclude-fields=error", nil, "Invalid query parameter combination: 'all_fields' cannot be combined with 'fields' or 'exclude_fields' or 'exclude_default'"},
+		{oc, "exclude_default&fields=error&exclude_fields=error", nil, "Invalid query parameter combination: 'fields' cannot be combined with 'all_fields' or 'exclude_fields'"},
+		{oc, "exclude_default&exclude-fields=error", nil, "Invalid query parameter combination: 'exclude_fields' cannot be combined with 'all_fields' or 'fields' or 'exclude_default'"},
 		{pk, "fields=", nil, "Invalid query parameter 'fields'. Value: "},
 		{pk, "all_fields&fields=checksum", nil, "Invalid query parameter combination: 'all_fields' cannot be combined with 'fields' or 'exclude_fields' or 'exclude_default'"},
 		{pk, "all_fields&exclude_default", nil, "Invalid query parameter combination: 'all_fields' cannot be combined with 'fields' or 'exclude_fields' or 'exclude_default'"},
@@ -159,23 +173,42 @@ func TestPages(t *testing.T) {
 }
 
 func TestMarker(t *testing.T) {
-	good, err := marker{Resource: vi, After: "a"}.encode([]byte("k"))
+	now := time.Unix(1_800_000_000, 0)
+	good, err := marker{Resource: vi, After: "a", Until: now.Add(time.Minute).Unix()}.encode([]byte("k"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := decodeMarker(good, vi, []byte("k")); err != nil || m.After != "a" {
+	if m, err := decodeMarker(good, vi, []byte("k"), now); err != nil || m.After != "a" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for _, bad := range []string{"", "x", good[:len(good)-2], "A" + good[1:], good + "AAAA", strings.ToUpper(good)} {
-		if _, err := decodeMarker(bad, vi, []byte("k")); !lcm.Is(err, lcm.KindInvalid) {
+		if _, err := decodeMarker(bad, vi, []byte("k"), now); !lcm.Is(err, lcm.KindInvalid) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if _, err := decodeMarker(good, oc, []byte("k")); err == nil {
+	if _, err := decodeMarker(good, oc, []byte("k"), now); err == nil {
 		t.Error("a marker of another list")
 	}
-	if _, err := decodeMarker(good, vi, []byte("other")); err == nil {
+	if _, err := decodeMarker(good, vi, []byte("other"), now); err == nil {
 		t.Error("a marker of another installation")
+	}
+	if _, err := decodeMarker(good, vi, []byte("k"), now.Add(time.Minute)); !lcm.Is(err, lcm.KindInvalid) || !strings.Contains(err.Error(), "expired") {
+		t.Errorf("an expired marker: %v", err)
+	}
+}
+
+// A page's link is good for a day, and then a bad request.
+func TestMarkerExpires(t *testing.T) {
+	f, now := newFake(), time.Unix(1_800_000_000, 0)
+	h := f.handler(Config{PageSize: 1, MarkerKey: []byte("k"), Now: func() time.Time { return now }})
+	link := tackerLink(t, ask(t, h, "GET", vi, "").Header.Get("Link")).Encode()
+	now = now.Add(markerLife - time.Second)
+	if res := ask(t, h, "GET", vi+"?"+link, ""); res.StatusCode != 200 {
+		t.Errorf("before its time: %d", res.StatusCode)
+	}
+	now = now.Add(time.Second)
+	if res := ask(t, h, "GET", vi+"?"+link, ""); res.StatusCode != 400 {
+		t.Errorf("after a day: %d", res.StatusCode)
 	}
 }
 

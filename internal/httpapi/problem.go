@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 
@@ -92,16 +93,28 @@ func tackerErrorType(p problem) string {
 // legacy tells the API whose errors are TackerError objects.
 func legacy(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1.0") }
 
-// fail answers err: the one place where an error becomes a response.
+// fail answers err: the one place where an error becomes a response. A repeated request is answered as the first was.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	first, ok, err := s.again(r, err)
+	if ok {
+		_ = first.write(w) // as every reply
+		return
+	}
 	p := problemOf(err)
+	if p.Status == http.StatusBadRequest && errors.Is(err, os.ErrDeadlineExceeded) {
+		p = problem{Title: http.StatusText(http.StatusRequestTimeout), Status: http.StatusRequestTimeout, Detail: "The request's body did not come in in time."}
+		w.Header().Set("Connection", "close")
+	}
+	s.refused(r, p.Status)
 	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.cfg.Log.LogAttrs(r.Context(), errorLevel(p.Status), "request failed",
 			requestAttrs(r, p.Status, err)...)
 	}
 	var u *Unauthorized
-	if errors.As(err, &u) && u.Challenge != "" {
-		w.Header().Set("WWW-Authenticate", u.Challenge)
+	if errors.As(err, &u) {
+		for _, challenge := range u.Challenges {
+			w.Header().Add("WWW-Authenticate", challenge)
+		}
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")

@@ -64,11 +64,25 @@ func (r response) VisitGetVnflcmApiVersionsResponse(w http.ResponseWriter) error
 func (r response) VisitGetVnflcmV1ApiVersionsResponse(w http.ResponseWriter) error {
 	return r.write(w)
 }
-func (r response) VisitCreateVnfInstanceResponse(w http.ResponseWriter) error    { return r.write(w) }
-func (r response) VisitListVnfInstancesResponse(w http.ResponseWriter) error     { return r.write(w) }
-func (r response) VisitGetVnfInstanceResponse(w http.ResponseWriter) error       { return r.write(w) }
-func (r response) VisitDeleteVnfInstanceResponse(w http.ResponseWriter) error    { return r.write(w) }
-func (r response) VisitInstantiateVnfResponse(w http.ResponseWriter) error       { return r.write(w) }
+func (r response) VisitCreateVnfInstanceResponse(w http.ResponseWriter) error { return r.write(w) }
+func (r response) VisitListVnfInstancesResponse(w http.ResponseWriter) error  { return r.write(w) }
+func (r response) VisitGetVnfInstanceResponse(w http.ResponseWriter) error    { return r.write(w) }
+func (r response) VisitDeleteVnfInstanceResponse(w http.ResponseWriter) error { return r.write(w) }
+func (r response) VisitInstantiateVnfResponse(w http.ResponseWriter) error    { return r.write(w) }
+func (r response) VisitModifyVnfInstanceResponse(w http.ResponseWriter) error { return r.write(w) }
+func (r response) VisitScaleVnfResponse(w http.ResponseWriter) error          { return r.write(w) }
+func (r response) VisitScaleVnfToLevelResponse(w http.ResponseWriter) error   { return r.write(w) }
+func (r response) VisitChangeVnfFlavourResponse(w http.ResponseWriter) error  { return r.write(w) }
+func (r response) VisitHealVnfResponse(w http.ResponseWriter) error           { return r.write(w) }
+func (r response) VisitOperateVnfResponse(w http.ResponseWriter) error        { return r.write(w) }
+func (r response) VisitChangeExtVnfConnectivityResponse(w http.ResponseWriter) error {
+	return r.write(w)
+}
+func (r response) VisitCancelOperationResponse(w http.ResponseWriter) error      { return r.write(w) }
+func (r response) VisitCreateSubscriptionResponse(w http.ResponseWriter) error   { return r.write(w) }
+func (r response) VisitListSubscriptionsResponse(w http.ResponseWriter) error    { return r.write(w) }
+func (r response) VisitGetSubscriptionResponse(w http.ResponseWriter) error      { return r.write(w) }
+func (r response) VisitDeleteSubscriptionResponse(w http.ResponseWriter) error   { return r.write(w) }
 func (r response) VisitTerminateVnfResponse(w http.ResponseWriter) error         { return r.write(w) }
 func (r response) VisitListVnfLcmOpOccsResponse(w http.ResponseWriter) error     { return r.write(w) }
 func (r response) VisitGetVnfLcmOpOccResponse(w http.ResponseWriter) error       { return r.write(w) }

@@ -16,9 +16,11 @@ import (
 const (
 	vi   = "/vnflcm/v1/vnf_instances"
 	oc   = "/vnflcm/v1/vnf_lcm_op_occs"
+	su   = "/vnflcm/v1/subscriptions"
 	pk   = "/vnfpkgm/v1/vnf_packages"
 	vm   = "/v1.0/vims"
 	jsn  = "Content-Type: application/json"
+	mrg  = "Content-Type: application/merge-patch+json"
 	host = "http://localhost:9890"
 )
 
@@ -53,7 +55,13 @@ func TestRoutes(t *testing.T) {
 		{"POST", vi, "", nil, 400, "", "Malformed request body", ""},
 		{"POST", vi, `{}`, []string{"Content-Type: application/zip"}, 415, "", "application/zip", ""},
 		{"PUT", vi, "", nil, 405, "", "", "Allow: GET,POST"},
-		{"GET", vi, "", []string{jsn, "Accept: application/zip"}, 200, "", known, ""},
+		{"GET", vi, "", []string{jsn, "Accept: text/html, application/*;q=0.1"}, 200, "", known, ""},
+		{"GET", vi, "", []string{"Accept: application/problem+json"}, 200, "", known, ""},
+		{"GET", vi, "", []string{"Accept: ??"}, 200, "", known, ""},
+		{"GET", vi, "", []string{"Accept: text/html"}, 406, "", "Accept header text/html is invalid", ""},
+		{"GET", vi, "", []string{"Accept: application/json;q=0"}, 406, "", "", ""},
+		{"POST", vi, `{"vnfdId":"` + vnfdID + `"}`, []string{jsn, "Accept: application/zip"}, 406, "", "", ""},
+		{"GET", vi + "?filter=" + strings.Repeat("x", 32<<10), "", nil, 414, "", "longer than 32768 bytes", ""},
 		{"GET", vi + "?vnfInstanceName.eq=a", "", nil, 400, "", "Not supported parameters: vnfInstanceName.eq", ""},
 		{"GET", vi + "?filter=(eq,foo,1)", "", nil, 400, "", "invalid attribute name", ""},
 		{"GET", vi + "?filter=%zz", "", nil, 400, "", "Malformed query parameter", ""},
@@ -72,7 +80,22 @@ func TestRoutes(t *testing.T) {
 		{"DELETE", vi + "/" + unknown, "", []string{`If-Match: "3", "4"`}, 404, "", "", ""},
 		{"DELETE", vi + "/" + busy, "", nil, 409, "", "busy", ""},
 		{"DELETE", vi + "/" + unknown, "", nil, 404, "", "", ""},
-		{"PATCH", vi + "/" + known, "{}", nil, 405, "", "", "Allow: DELETE,GET"},
+		{"PATCH", vi + "/" + known, `{"vnfInstanceName":"m","later":1}`, []string{jsn}, 202, "", "", "Location: " + host + oc + "/" + opOcc},
+		{"PATCH", vi + "/" + known, `{}`, []string{mrg}, 202, "", "", ""},
+		{"PATCH", vi + "/" + known, `{"vnfInstanceName":null,"vnfInstanceDescription":null,"metadata":null,"extensions":{"a":null},"vnfConfigurableProperties":{"a":{"b":null}}}`, []string{mrg}, 202, "", "", ""},
+		{"PATCH", vi + "/" + known, `{"vnfdId":null}`, []string{mrg}, 400, "", "Invalid input for field/attribute vnfdId. Value: None. None is not of type 'string'", ""},
+		{"PATCH", vi + "/" + known, `{"vimConnectionInfo":null}`, []string{mrg}, 400, "", "None is not of type 'array'", ""},
+		{"PATCH", vi + "/" + known, `{"metadata":[]}`, []string{mrg}, 400, "", "[] is not of type 'object'", ""},
+		{"PATCH", vi + "/" + known, `[]`, []string{mrg}, 400, "", "[] is not of type 'object'", ""},
+		{"PATCH", vi + "/" + known, ``, []string{mrg}, 400, "", "Malformed request body", ""},
+		{"PATCH", vi + "/" + known, `{}`, []string{"Content-Type: text/plain"}, 415, "", "merge-patch", ""},
+		{"PATCH", vi + "/" + known, `{}`, []string{mrg, `If-Match: "7"`}, 202, "", "", ""},
+		{"PATCH", vi + "/" + known, `{}`, []string{mrg, `If-Match: "6"`}, 412, "", "", ""},
+		{"PATCH", vi + "/" + known, `{}`, []string{mrg, `If-Match: "6", "7"`}, 202, "", "", ""},
+		{"PATCH", vi + "/" + known, `{}`, []string{mrg, `If-Match: *`}, 202, "", "", ""},
+		{"PATCH", vi + "/" + busy, `{}`, []string{mrg}, 409, "", "busy", ""},
+		{"PATCH", vi + "/" + unknown, `{}`, []string{mrg}, 404, "", "Can not find requested vnf data: " + unknown, ""},
+		{"PUT", vi + "/" + known, "{}", nil, 405, "", "", "Allow: DELETE,GET,PATCH"},
 
 		{"POST", vi + "/" + known + "/instantiate", `{"flavourId":"simple"}`, []string{jsn}, 202, "", "", "Location: " + host + oc + "/" + opOcc},
 		{"POST", vi + "/" + busy + "/instantiate", `{"flavourId":"simple"}`, []string{jsn}, 409, "", `"title":"BUSY"`, ""},
@@ -83,8 +106,40 @@ func TestRoutes(t *testing.T) {
 		{"POST", vi + "/" + known + "/terminate", `{"terminationType":"X"}`, []string{jsn}, 400, "", "'X' is not one of ['FORCEFUL', 'GRACEFUL']", ""},
 		{"POST", vi + "/" + busy + "/terminate", `{"terminationType":"GRACEFUL"}`, []string{jsn}, 409, "", "", ""},
 		{"POST", vi + "/" + unknown + "/terminate", `{"terminationType":"GRACEFUL"}`, []string{jsn}, 404, "", "", ""},
-		{"POST", vi + "/" + known + "/heal", `{}`, []string{jsn}, 404, "", "", ""},
-		{"POST", vi + "/" + known + "/scale", `{}`, []string{jsn}, 404, "", "", ""},
+		{"POST", vi + "/" + known + "/heal", `{}`, []string{jsn}, 202, "", "", "Location: " + host + oc + "/" + opOcc},
+		{"POST", vi + "/" + known + "/heal", `{"vnfcInstanceId":[1]}`, []string{jsn}, 400, "", "1 is not of type 'string'", ""},
+		{"POST", vi + "/" + known + "/heal", ``, []string{jsn}, 400, "", "Malformed request body", ""},
+		{"POST", vi + "/" + busy + "/heal", `{}`, []string{jsn}, 409, "", "", ""},
+		{"POST", vi + "/" + unknown + "/heal", `{}`, []string{jsn}, 404, "", "", ""},
+		{"DELETE", vi + "/" + known + "/heal", ``, nil, 405, "", "", "Allow: POST"},
+		{"POST", vi + "/" + known + "/scale", `{"type":"SCALE_OUT","aspectId":"a"}`, []string{jsn}, 202, "", "", "Location: " + host + oc + "/" + opOcc},
+		{"POST", vi + "/" + known + "/scale", `{}`, []string{jsn}, 400, "", "'type' is a required property", ""},
+		{"POST", vi + "/" + known + "/scale", `{"type":"SCALE_UP","aspectId":"a"}`, []string{jsn}, 400, "", "'SCALE_UP' is not one of ['SCALE_OUT', 'SCALE_IN']", ""},
+		{"POST", vi + "/" + known + "/scale", `{"type":"SCALE_OUT","aspectId":"a","numberOfSteps":0}`, []string{jsn}, 400, "", "0 is less than the minimum of 1", ""},
+		{"POST", vi + "/" + known + "/scale", `{"type":"SCALE_OUT","aspectId":"a","numberOfSteps":"one"}`, []string{jsn}, 400, "", "'one' is not of type 'integer'", ""},
+		{"POST", vi + "/" + busy + "/scale", `{"type":"SCALE_OUT","aspectId":"a"}`, []string{jsn}, 409, "", "", ""},
+		{"POST", vi + "/" + unknown + "/scale", `{"type":"SCALE_OUT","aspectId":"a"}`, []string{jsn}, 404, "", `"title":"VNF NOT FOUND"`, ""},
+		{"GET", vi + "/" + known + "/scale", ``, nil, 405, "", "", "Allow: POST"},
+		{"POST", vi + "/" + known + "/scale_to_level", `{"instantiationLevelId":"l"}`, []string{jsn}, 202, "", "", "Location: " + host + oc + "/" + opOcc},
+		{"POST", vi + "/" + known + "/scale_to_level", `{"scaleInfo":[{"aspectId":"a","scaleLevel":1}]}`, []string{jsn}, 202, "", "", ""},
+		{"POST", vi + "/" + known + "/scale_to_level", `{"scaleInfo":[{"aspectId":"a","scaleLevel":1},{"aspectId":"a","scaleLevel":2}]}`, []string{jsn}, 400, "", "'a' is there twice", ""},
+		{"POST", vi + "/" + known + "/scale_to_level", `{"scaleInfo":[{"aspectId":"a","scaleLevel":-1}]}`, []string{jsn}, 400, "", "-1 is less than the minimum of 0", ""},
+		{"POST", vi + "/" + known + "/scale_to_level", `{"scaleInfo":[]}`, []string{jsn}, 400, "", "[] is too short", ""},
+		{"POST", vi + "/" + known + "/scale_to_level", `{}`, []string{jsn}, 400, "", "exactly one of instantiationLevelId and scaleInfo", ""},
+		{"POST", vi + "/" + known + "/scale_to_level", `{"instantiationLevelId":"l","scaleInfo":[{"aspectId":"a","scaleLevel":1}]}`, []string{jsn}, 400, "", "exactly one of", ""},
+		{"POST", vi + "/" + known + "/change_flavour", `{"newFlavourId":"f"}`, []string{jsn}, 202, "", "", "Location: " + host + oc + "/" + opOcc},
+		{"POST", vi + "/" + known + "/change_flavour", `{}`, []string{jsn}, 400, "", "'newFlavourId' is a required property", ""},
+		{"POST", vi + "/" + known + "/change_flavour", `{"newFlavourId":"f","extManagedVirtualLinks":[{"id":"a","resourceId":"r"}]}`, []string{jsn}, 400, "", "'vnfVirtualLinkDescId' is a required property", ""},
+		{"POST", vi + "/" + busy + "/change_flavour", `{"newFlavourId":"f"}`, []string{jsn}, 409, "", "", ""},
+		{"POST", vi + "/" + known + "/operate", `{"changeStateTo":"STOPPED","stopType":"FORCEFUL","gracefulStopTimeout":3}`, []string{jsn}, 202, "", "", "Location: " + host + oc + "/" + opOcc},
+		{"POST", vi + "/" + known + "/operate", `{}`, []string{jsn}, 400, "", "'changeStateTo' is a required property", ""},
+		{"POST", vi + "/" + known + "/operate", `{"changeStateTo":"X"}`, []string{jsn}, 400, "", "'X' is not one of ['STARTED', 'STOPPED']", ""},
+		{"POST", vi + "/" + busy + "/operate", `{"changeStateTo":"STARTED"}`, []string{jsn}, 409, "", "", ""},
+		{"POST", vi + "/" + known + "/change_ext_conn", `{"extVirtualLinks":[{"id":"l","resourceId":"r","extCps":[{"cpdId":"C","cpConfig":[{"cpProtocolData":[{"layerProtocol":"IP_OVER_ETHERNET"}]}]}]}]}`, []string{jsn}, 202, "", "", "Location: " + host + oc + "/" + opOcc},
+		{"POST", vi + "/" + known + "/change_ext_conn", `{"extVirtualLinks":[]}`, []string{jsn}, 400, "", "[] is too short", ""},
+		{"POST", vi + "/" + known + "/change_ext_conn", `{}`, []string{jsn}, 400, "", "'extVirtualLinks' is a required property", ""},
+		{"POST", vi + "/" + known + "/change_ext_conn", `{"extVirtualLinks":[{"id":"l","resourceId":"r","extCps":[{"cpdId":"C"}]}]}`, []string{jsn}, 400, "", "'cpConfig' is a required property", ""},
+		{"POST", vi + "/" + unknown + "/change_vnfpkg", `{}`, []string{jsn}, 404, "", "", ""},
 
 		{"GET", oc, "", nil, 200, "", opOcc, ""},
 		{"GET", oc + "?unknown=1", "", nil, 200, "", opOcc, ""},
@@ -98,8 +153,40 @@ func TestRoutes(t *testing.T) {
 		{"POST", oc + "/" + unknown + "/retry", "", nil, 404, "", "", ""},
 		{"POST", oc + "/" + unknown + "/rollback", "", nil, 404, "", "", ""},
 		{"POST", oc + "/" + unknown + "/fail", "", nil, 404, "", "", ""},
-		{"POST", oc + "/" + opOcc + "/cancel", `{"cancelMode":"GRACEFUL"}`, nil, 404, "", "", ""},
-		{"POST", "/vnflcm/v1/subscriptions", "{}", nil, 404, "", "", ""},
+		{"POST", oc + "/" + opOcc + "/cancel", `{"cancelMode":"GRACEFUL"}`, nil, 202, "", "", "Location: " + host + oc + "/" + opOcc},
+		{"POST", oc + "/" + opOcc + "/cancel", ``, nil, 400, "", "Malformed request body", ""},
+		{"POST", oc + "/" + opOcc + "/cancel", `{}`, nil, 400, "", "'cancelMode' is a required property", ""},
+		{"POST", oc + "/" + opOcc + "/cancel", `{"cancelMode":"x"}`, nil, 400, "", "'x' is not one of ['GRACEFUL', 'FORCEFUL']", ""},
+		{"POST", oc + "/" + unknown + "/cancel", `{"cancelMode":"FORCEFUL"}`, nil, 404, "", "", ""},
+		{"GET", oc + "/" + opOcc + "/cancel", ``, nil, 405, "", "", "Allow: POST"},
+
+		{"POST", su, `{"callbackUri":"http://h/cb"}`, []string{jsn}, 201, "", `"_links":{"self":{"href":"` + host + su + "/" + known + `"}}`, "Location: " + host + su + "/" + known},
+		{"POST", su, `{"callbackUri":"http://h/cb"}`, []string{jsn}, 201, "", "", `ETag: "7"`},
+		{"POST", su, `{"callbackUri":"http://twice"}`, []string{jsn}, 303, "", "", "Location: " + host + su + "/" + known},
+		{"POST", su, `{}`, []string{jsn}, 400, "", "'callbackUri' is a required property", ""},
+		{"POST", su, `{"callbackUri":"zz"}`, []string{jsn}, 400, "", "'zz' is not a 'uri'", ""},
+		{"POST", su, `{"callbackUri":"ftp://h/x"}`, []string{jsn}, 400, "", "is not a 'uri'", ""},
+		{"POST", su, `{"callbackUri":"http://h","filter":{"notificationTypes":["x"]}}`, []string{jsn}, 400, "", "'x' is not one of ['VnfLcmOperationOccurrenceNotification'", ""},
+		{"POST", su, `{"callbackUri":"http://h","filter":{"operationStates":["x"]}}`, []string{jsn}, 400, "", "Invalid input for field/attribute 0", ""},
+		{"POST", su, `{"callbackUri":"http://h","authentication":{"authType":[]}}`, []string{jsn}, 400, "", "[] is too short", ""},
+		{"POST", su, `{"callbackUri":"http://h","subscriptionAuthentication":{"authType":["X"]}}`, []string{jsn}, 400, "", "'X' is not one of", ""},
+		{"GET", su, "", nil, 200, "", `"_links":{"self":{"href":"` + host + su + "/" + known + `"}}`, ""},
+		{"GET", su + "?filter=(eq,filter/operationTypes,SCALE)", "", nil, 200, "", known, ""},
+		{"GET", su + "?filter=(eq,operationTypes,SCALE);(cont,vnfProductName,x);(eq,callbackUri,y)", "", nil, 200, "", known, ""},
+		{"GET", su + "?filter=(eq,operationTypes,SCAL)", "", nil, 400, "", "invalid value", ""},
+		{"GET", su + "?fields=criteria&all_fields&exclude_fields=x", "", nil, 200, "", known, ""},
+		{"GET", su + "?filter=(eq,foo,1)", "", nil, 400, "", "invalid attribute name", ""},
+		{"GET", su + "?nextpage_opaque_marker=x", "", nil, 400, "", "not a marker", ""},
+		{"PATCH", su, "", nil, 405, "", "", "Allow: GET,POST"},
+		{"GET", su + "/" + known, "", nil, 200, "", `"callbackUri":"http://h/cb"`, `ETag: "7"`},
+		{"GET", su + "/" + known, "", []string{`If-None-Match: "7"`}, 304, "", "", `ETag: "7"`},
+		{"GET", su + "/" + unknown, "", nil, 404, "", "Can not find requested vnf lcm subscriptions: " + unknown, ""},
+		{"DELETE", su + "/" + known, "", nil, 204, "", "", ""},
+		{"DELETE", su + "/" + known, "", []string{`If-Match: "7"`}, 204, "", "", ""},
+		{"DELETE", su + "/" + known, "", []string{`If-Match: "6"`}, 412, "", "", ""},
+		{"DELETE", su + "/" + unknown, "", []string{`If-Match: "6"`}, 404, "", "", ""},
+		{"DELETE", su + "/" + unknown, "", nil, 404, "", "Can not find requested vnf lcm subscription: " + unknown, ""},
+		{"PUT", su + "/" + known, "", nil, 405, "", "", "Allow: DELETE,GET"},
 
 		{"GET", "/vnfpkgm/api_versions", "", nil, 200, "", `"uriPrefix":"/vnfpkgm"`, ""},
 		{"GET", "/vnfpkgm/v1/api_versions", "", nil, 200, "", `"uriPrefix":"/vnfpkgm/v1"`, ""},
@@ -109,6 +196,8 @@ func TestRoutes(t *testing.T) {
 		{"POST", pk, "", nil, 400, "", "Malformed request body", ""},
 		{"POST", pk, "[1]", nil, 400, "", "[1] is not of type 'object'", ""},
 		{"GET", pk, "", nil, 200, "", known, ""},
+		{"GET", pk, "", []string{"Accept: application/zip"}, 200, "", known, ""},
+		{"GET", pk, "", []string{"Accept: image/png"}, 406, "", "", ""},
 		{"GET", pk + "?filter=", "", nil, 400, "", "Invalid input for field/attribute filter. Value: . '' is too short", ""},
 		{"GET", pk + "/" + known, "", nil, 200, "", `"vnfd":{"href":"` + pk + "/" + known + `/vnfd"}`, `ETag: "7-used"`},
 		{"GET", pk + "/" + unknown, "", nil, 404, "", "Can not find requested vnf package: " + unknown, ""},
@@ -161,6 +250,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", vm, "", nil, 200, "", `{"vims":[]}`, ""},
 		{"GET", vm + ".json?id=X&fields=id", "", nil, 200, "", `{"vims":[]}`, ""},
 		{"GET", vm + "/" + known + ".json", "", nil, 200, "", `"password":"***"`, ""},
+		{"GET", vm + "/" + known, "", nil, 200, "", `"password":"***"`, "ETag: " + vimTagOf(t)},
+		{"GET", vm + "/" + known, "", []string{"If-None-Match: " + vimTagOf(t)}, 304, "", "", ""},
 		{"GET", vm + "/" + unknown, "", nil, 404, "application/json", "VimNotFoundException", ""},
 		{"PUT", vm + "/" + known + ".json", `{"vim":{"name":"n2","is_default":"True"}}`, []string{jsn}, 200, "", `"vim":{`, ""},
 		{"PUT", vm + "/" + known, `{"vim":{"type":"x"}}`, []string{jsn}, 400, "application/json", "Cannot update read-only attribute type", ""},
@@ -183,7 +274,7 @@ func TestRoutes(t *testing.T) {
 			if ct := res.Header.Get("Content-Type"); ct != c.contentType {
 				t.Errorf("Content-Type %q, want %q", ct, c.contentType)
 			}
-			if (c.status == 202 || c.status == 204 || c.status == 304) && got != "" {
+			if (c.status == 202 || c.status == 204 || c.status == 303 || c.status == 304) && got != "" {
 				t.Errorf("a body %q with status %d", got, c.status)
 			}
 			if name, want, ok := strings.Cut(c.header, ": "); ok && res.Header.Get(name) != want {
@@ -197,6 +288,15 @@ func TestRoutes(t *testing.T) {
 			}
 		})
 	}
+}
+
+func vimTagOf(t *testing.T) string {
+	t.Helper()
+	tag := ask(t, newFake().handler(Config{}), "GET", vm+"/"+known, "").Header.Get("ETag")
+	if len(tag) < 10 {
+		t.Fatalf("the ETag of a VIM: %q", tag)
+	}
+	return tag
 }
 
 func TestErrorKinds(t *testing.T) {
@@ -290,7 +390,7 @@ func TestPanicAndPrefix(t *testing.T) {
 	var seen []Observation
 	f2 := newFake()
 	h = New(Config{Observe: func(o Observation) { seen = append(seen, o) }, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "1" },
-		Auth: authFunc(func(*http.Request) (lcm.Scope, error) { panic("oh") })}, Deps{fakeLCM{f2}, fakeReader{f2}, fakePackages{f2}, fakeVIMs{f2}})
+		Auth: authFunc(func(*http.Request) (lcm.Scope, error) { panic("oh") })}, Deps{fakeLCM{f2}, fakeReader{f2}, fakePackages{f2}, fakeVIMs{f2}, fakeSubscriptions{f2}})
 	res := ask(t, h, "GET", vi+"/"+known, "")
 	if got := detail(t, res); res.StatusCode != 500 || got != generalDetail || res.Header.Get("X-Openstack-Request-Id") != "req-1" {
 		t.Errorf("panic: %d %s", res.StatusCode, got)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/netip"
+	"net/url"
 	"slices"
 )
 
@@ -15,13 +16,29 @@ type bodyRules struct {
 
 // bodies maps the method and the route of every request with a JSON body to its rules.
 var bodies = map[string]bodyRules{
-	"POST /vnflcm/v1/vnf_instances": {schema: "CreateVnfRequest"},
+	"POST /vnflcm/v1/vnf_instances":                  {schema: "CreateVnfRequest"},
+	"PATCH /vnflcm/v1/vnf_instances/{vnfInstanceId}": {schema: "VnfInfoModificationRequest", rule: oneVIM, patch: true},
 	"POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/instantiate": {
-		schema: "InstantiateVnfRequest", normalise: normaliseLinks, rule: instantiateRule,
+		schema: "InstantiateVnfRequest", normalise: normaliseLinks, rule: connectivityRule,
+	},
+	"POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/scale": {schema: "ScaleVnfRequest", normalise: numbers("numberOfSteps")},
+	"POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/scale_to_level": {
+		schema: "ScaleVnfToLevelRequest", normalise: normaliseLevels, rule: scaleToLevelRule,
+	},
+	"POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/change_flavour": {
+		schema: "ChangeVnfFlavourRequest", normalise: normaliseLinks, rule: connectivityRule,
+	},
+	"POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/heal":    {schema: "HealVnfRequest", normalise: normaliseVNFCs},
+	"POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/operate": {schema: "OperateVnfRequest", normalise: numbers("gracefulStopTimeout")},
+	"POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/change_ext_conn": {
+		schema: "ChangeExtVnfConnectivityRequest", normalise: normaliseLinks, rule: connectivityRule,
 	},
 	"POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/terminate": {
-		schema:    "TerminateVnfRequest",
-		normalise: func(m map[string]any) bool { return normaliseNumber(m, "gracefulTerminationTimeout") },
+		schema: "TerminateVnfRequest", normalise: numbers("gracefulTerminationTimeout"),
+	},
+	"POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/cancel": {schema: "CancelMode"},
+	"POST /vnflcm/v1/subscriptions": {
+		schema: "LccnSubscriptionRequest", normalise: normaliseSubscription, rule: subscriptionRule,
 	},
 	"POST /vnfpkgm/v1/vnf_packages":             {schema: "CreateVnfPkgInfoRequest"},
 	"PATCH /vnfpkgm/v1/vnf_packages/{vnfPkgId}": {schema: "VnfPkgInfoModifications", rule: packageChangeRule, patch: true},
@@ -39,6 +56,47 @@ func normaliseNumber(m map[string]any, name string) bool {
 		m[name] = n
 	}
 	return ok
+}
+
+// numbers normalises a number beneath the top of a body.
+func numbers(name string) func(map[string]any) bool {
+	return func(m map[string]any) bool { return normaliseNumber(m, name) }
+}
+
+// normaliseList makes a value that stands alone an array of one; it tells whether it did.
+func normaliseList[T any](m map[string]any, name string) bool {
+	v, ok := m[name].(T)
+	if ok {
+		m[name] = []any{v}
+	}
+	return ok
+}
+
+func normaliseVNFCs(m map[string]any) bool { return normaliseList[string](m, "vnfcInstanceId") }
+
+func normaliseLevels(m map[string]any) (changed bool) {
+	each(m, "scaleInfo", nil, func(o map[string]any, _ []any) *violation {
+		changed = normaliseNumber(o, "scaleLevel") || changed
+		return nil
+	})
+	return changed
+}
+
+// normaliseSubscription takes the names and shapes of attributes that Tacker's releases have for the standard's.
+func normaliseSubscription(m map[string]any) (changed bool) {
+	if auth, ok := m["subscriptionAuthentication"]; ok {
+		if m["authentication"] == nil {
+			m["authentication"] = auth
+		}
+		delete(m, "subscriptionAuthentication")
+		changed = true
+	}
+	if filter, ok := m["filter"].(map[string]any); ok {
+		if of, ok := filter["vnfInstanceSubscriptionFilter"].(map[string]any); ok {
+			changed = normaliseList[map[string]any](of, "vnfProductsFromProviders") || changed
+		}
+	}
+	return changed
 }
 
 // each calls f for every object of the array m[name], with its path.
@@ -79,15 +137,23 @@ func normaliseLinks(m map[string]any) (changed bool) {
 	return changed
 }
 
-// instantiateRule is what holds of an InstantiateVnfRequest beside its schema (SOL003 v2.6.1 §4.4.1.10 ff.), and what
-// this manager limits: one VIM, one configuration of a connection point.
-func instantiateRule(m map[string]any) *violation {
+// oneVIM is what this manager limits: a VNF is in one VIM.
+func oneVIM(m map[string]any) *violation {
 	if conns, _ := m["vimConnectionInfo"].([]any); len(conns) > 1 {
 		return &violation{path: []any{"vimConnectionInfo"}, value: conns, rule: repr(conns, false) + " is too long"}
 	}
-	v := each(m, "extVirtualLinks", nil, func(link map[string]any, path []any) *violation {
-		return each(link, "extCps", path, connectionPointRule)
-	})
+	return nil
+}
+
+// connectivityRule is what holds of requests with VIM connections and virtual links beside their schema (SOL003 v2.6.1
+// §4.4.1.10 ff.), and what this manager limits: one VIM, one configuration of a connection point.
+func connectivityRule(m map[string]any) *violation {
+	v := oneVIM(m)
+	if v == nil {
+		v = each(m, "extVirtualLinks", nil, func(link map[string]any, path []any) *violation {
+			return each(link, "extCps", path, connectionPointRule)
+		})
+	}
 	if v == nil {
 		v = eachAddress(m, addressRule)
 	}
@@ -157,6 +223,32 @@ func addressRule(o map[string]any, path []any) *violation {
 				return &violation{path: append(path, "addressRange", name), value: r[name], rule: repr(r[name], false) + " is not a '" + kind + "'"}
 			}
 		}
+	}
+	return nil
+}
+
+// scaleToLevelRule: a level is named, or described by each aspect once (SOL003 v2.6.1 §5.5.2.6).
+func scaleToLevelRule(m map[string]any) *violation {
+	_, named := m["instantiationLevelId"]
+	_, described := m["scaleInfo"]
+	if named == described {
+		return &violation{rule: repr(m, false) + " must have exactly one of instantiationLevelId and scaleInfo"}
+	}
+	seen := map[string]bool{}
+	return each(m, "scaleInfo", nil, func(o map[string]any, path []any) *violation {
+		aspect, _ := o["aspectId"].(string)
+		if seen[aspect] {
+			return &violation{path: append(path, "aspectId"), value: aspect, rule: repr(aspect, false) + " is there twice"}
+		}
+		seen[aspect] = true
+		return nil
+	})
+}
+
+func subscriptionRule(m map[string]any) *violation {
+	text, _ := m["callbackUri"].(string)
+	if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return &violation{path: []any{"callbackUri"}, value: text, rule: repr(text, false) + " is not a 'uri'"}
 	}
 	return nil
 }

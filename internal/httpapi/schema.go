@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,25 +30,31 @@ type schema struct {
 	MinItems   *int               `yaml:"minItems"`
 	MaxItems   *int               `yaml:"maxItems"`
 	Minimum    *int64             `yaml:"minimum"`
+	Nullable   bool               `yaml:"nullable"`
 
 	pattern *regexp.Regexp
 	names   []string // of Properties, sorted
+	null    []string // those of them that may be null
 	// freeForm marks the maps of strings to any value (SOL003 v2.6.1 §4.4.1.2).
 	freeForm bool
 }
 
-// schemas returns the schemas of sol003.yaml by name. The document is embedded: that it can be read is a fact of the
-// build, which the tests look after.
+// schemas returns the schemas of sol003.yaml and vnfm.yaml by name. The documents are embedded: that they can be read is
+// a fact of the build, which the tests look after.
 var schemas = sync.OnceValue(func() map[string]*schema {
-	raw, err := openapi.Documents.ReadFile("sol003.yaml")
-	if err != nil {
-		panic("httpapi: the embedded sol003.yaml: " + err.Error())
+	all := make(map[string]*schema)
+	for _, name := range []string{"sol003.yaml", "vnfm.yaml"} {
+		raw, err := openapi.Documents.ReadFile(name)
+		if err != nil {
+			panic("httpapi: the embedded " + name + ": " + err.Error())
+		}
+		s, err := readSchemas(raw)
+		if err != nil {
+			panic("httpapi: the embedded " + name + ": " + err.Error())
+		}
+		maps.Copy(all, s)
 	}
-	s, err := readSchemas(raw)
-	if err != nil {
-		panic("httpapi: the embedded sol003.yaml: " + err.Error())
-	}
-	return s
+	return all
 })
 
 func readSchemas(raw []byte) (map[string]*schema, error) {
@@ -91,8 +98,11 @@ func (s *schema) link(all map[string]*schema) error {
 			return nil
 		}
 	}
-	s.names = s.names[:0]
+	s.names, s.null = s.names[:0], s.null[:0]
 	for name, p := range s.Properties {
+		if p.Nullable { // said beside a reference, not by what it refers to
+			s.null = append(s.null, name)
+		}
 		if err := resolve(&p); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

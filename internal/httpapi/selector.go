@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -28,6 +29,19 @@ func (n *names) add(path []string) {
 		n = next
 	}
 	n.leaf, n.sub = true, nil
+}
+
+// spare takes out of what is to be left out whatever its structure must have (SOL013 v2.6.1 §5.3.2.2).
+func (n *names) spare(resource *schema) {
+	for name, sub := range n.sub {
+		member := resource.at([]string{name})
+		switch {
+		case sub.leaf && slices.Contains(resource.Required, name):
+			delete(n.sub, name)
+		case !sub.leaf && member != nil:
+			sub.spare(member)
+		}
+	}
 }
 
 // selection says what of a representation to show: all but drop, and of that what is in keep after all. The zero value
@@ -78,9 +92,7 @@ func (s selectors) selection(resource *schema, complexNames []string) (selection
 		if err != nil {
 			return selection{}, err
 		}
-		for _, must := range resource.Required {
-			delete(drop.sub, must) // what a representation must have cannot be left out
-		}
+		drop.spare(resource)
 		return selection{drop: drop}, nil
 	}
 	out := selection{drop: &names{}}

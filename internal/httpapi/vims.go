@@ -3,7 +3,10 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -199,7 +202,26 @@ func (v vims) GetVim(ctx context.Context, req vimsapi.GetVimRequestObject) (vims
 		return nil, err
 	}
 	out, err := jsonReply(http.StatusOK, vimEnvelope(got, req.Params.Fields))
-	return response{out}, err
+	if err != nil {
+		return nil, err
+	}
+	if out.etag, err = vimTag(got); err != nil {
+		return nil, err
+	}
+	if known := req.Params.IfNoneMatch; known != "" && matches(known, out.etag, true) {
+		out = &reply{status: http.StatusNotModified, etag: out.etag}
+	}
+	return response{out}, nil
+}
+
+// vimTag is the entity tag of a VIM: its version, and a digest of what is found out about it without a change.
+func vimTag(v *lcm.VIM) (string, error) {
+	raw, err := json.Marshal(vimObject(v))
+	if err != nil {
+		return "", fmt.Errorf("write VIM %s: %w", v.ID, err)
+	}
+	sum := sha256.Sum256(raw)
+	return etag(max(v.Version, 1), "-"+hex.EncodeToString(sum[:8])), nil
 }
 
 func (v vims) DeleteVim(ctx context.Context, req vimsapi.DeleteVimRequestObject) (vimsapi.DeleteVimResponseObject, error) {

@@ -88,7 +88,7 @@ func TestVimSecrets(t *testing.T) {
 
 func TestVimTenant(t *testing.T) {
 	f := newFake()
-	h := f.handler(Config{Auth: Basic{Users: map[string]BasicUser{"u": {Password: "p", ProjectID: "x"}}}})
+	h := f.handler(Config{Auth: NewBasic(map[string]BasicUser{"u": {Password: "p", ProjectID: "x", Role: lcm.RoleOperator}})})
 	foreign := strings.Replace(vimBody, `"name":"VIM0"`, `"tenant_id":"y","name":"VIM0"`, 1)
 	res := ask(t, h, "POST", vm, foreign, "Authorization: Basic dTpw")
 	if got := detail(t, res); res.StatusCode != 400 || !strings.Contains(got, "requires admin privileges") {

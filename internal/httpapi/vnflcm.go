@@ -79,7 +79,7 @@ func errPrecondition(tags string) error {
 	return lcm.Errorf(lcm.KindPrecondition, "The resource is not of a version that If-Match names: %s", clip(tags))
 }
 
-// wantedVersion returns the version that an If-Match header wants an instance to have, 0 for any.
+// wantedVersion returns the version that an If-Match header wants an instance to have, 0 for any (RFC 9110 §13.1.1).
 func (v vnflcm) wantedVersion(ctx context.Context, scope lcm.Scope, id, ifMatch string) (int64, error) {
 	tags := strings.TrimSpace(ifMatch)
 	if tags == "" || tags == "*" {
@@ -112,6 +112,53 @@ func (v vnflcm) InstantiateVnf(ctx context.Context, req vnflcmapi.InstantiateVnf
 	return v.accepted(v.deps.LCM.Instantiate(ctx, c.scope, req.VnfInstanceId, *req.Body, c.raw))
 }
 
+func (v vnflcm) ModifyVnfInstance(ctx context.Context, req vnflcmapi.ModifyVnfInstanceRequestObject) (vnflcmapi.ModifyVnfInstanceResponseObject, error) {
+	c := callOf(ctx)
+	version, err := v.wantedVersion(ctx, c.scope, req.VnfInstanceId, req.Params.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	opOccID, err := v.deps.LCM.Modify(ctx, c.scope, req.VnfInstanceId, c.raw, version)
+	if lcm.Is(err, lcm.KindNotFound) {
+		err = lcm.Errorf(lcm.KindNotFound, "Can not find requested vnf data: %s", req.VnfInstanceId)
+	}
+	return v.accepted(opOccID, err)
+}
+
+func (v vnflcm) ScaleVnf(ctx context.Context, req vnflcmapi.ScaleVnfRequestObject) (vnflcmapi.ScaleVnfResponseObject, error) {
+	c := callOf(ctx)
+	opOccID, err := v.deps.LCM.Scale(ctx, c.scope, req.VnfInstanceId, *req.Body, c.raw)
+	if lcm.Is(err, lcm.KindNotFound) {
+		err = lcm.Titled(lcm.KindNotFound, "VNF NOT FOUND", "Can not find requested vnf: %s", req.VnfInstanceId)
+	}
+	return v.accepted(opOccID, err)
+}
+
+func (v vnflcm) ScaleVnfToLevel(ctx context.Context, req vnflcmapi.ScaleVnfToLevelRequestObject) (vnflcmapi.ScaleVnfToLevelResponseObject, error) {
+	c := callOf(ctx)
+	return v.accepted(v.deps.LCM.ScaleToLevel(ctx, c.scope, req.VnfInstanceId, *req.Body, c.raw))
+}
+
+func (v vnflcm) ChangeVnfFlavour(ctx context.Context, req vnflcmapi.ChangeVnfFlavourRequestObject) (vnflcmapi.ChangeVnfFlavourResponseObject, error) {
+	c := callOf(ctx)
+	return v.accepted(v.deps.LCM.ChangeFlavour(ctx, c.scope, req.VnfInstanceId, *req.Body, c.raw))
+}
+
+func (v vnflcm) HealVnf(ctx context.Context, req vnflcmapi.HealVnfRequestObject) (vnflcmapi.HealVnfResponseObject, error) {
+	c := callOf(ctx)
+	return v.accepted(v.deps.LCM.Heal(ctx, c.scope, req.VnfInstanceId, *req.Body, c.raw))
+}
+
+func (v vnflcm) OperateVnf(ctx context.Context, req vnflcmapi.OperateVnfRequestObject) (vnflcmapi.OperateVnfResponseObject, error) {
+	c := callOf(ctx)
+	return v.accepted(v.deps.LCM.Operate(ctx, c.scope, req.VnfInstanceId, *req.Body, c.raw))
+}
+
+func (v vnflcm) ChangeExtVnfConnectivity(ctx context.Context, req vnflcmapi.ChangeExtVnfConnectivityRequestObject) (vnflcmapi.ChangeExtVnfConnectivityResponseObject, error) {
+	c := callOf(ctx)
+	return v.accepted(v.deps.LCM.ChangeExtConn(ctx, c.scope, req.VnfInstanceId, *req.Body, c.raw))
+}
+
 func (v vnflcm) TerminateVnf(ctx context.Context, req vnflcmapi.TerminateVnfRequestObject) (vnflcmapi.TerminateVnfResponseObject, error) {
 	c := callOf(ctx)
 	return v.accepted(v.deps.LCM.Terminate(ctx, c.scope, req.VnfInstanceId, *req.Body, c.raw))
@@ -135,6 +182,10 @@ func (v vnflcm) RetryOperation(ctx context.Context, req vnflcmapi.RetryOperation
 
 func (v vnflcm) RollbackOperation(ctx context.Context, req vnflcmapi.RollbackOperationRequestObject) (vnflcmapi.RollbackOperationResponseObject, error) {
 	return v.accepted(req.VnfLcmOpOccId, v.deps.LCM.Rollback(ctx, callOf(ctx).scope, req.VnfLcmOpOccId))
+}
+
+func (v vnflcm) CancelOperation(ctx context.Context, req vnflcmapi.CancelOperationRequestObject) (vnflcmapi.CancelOperationResponseObject, error) {
+	return v.accepted(req.VnfLcmOpOccId, v.deps.LCM.Cancel(ctx, callOf(ctx).scope, req.VnfLcmOpOccId, req.Body.CancelMode))
 }
 
 func (v vnflcm) FailOperation(ctx context.Context, req vnflcmapi.FailOperationRequestObject) (vnflcmapi.FailOperationResponseObject, error) {

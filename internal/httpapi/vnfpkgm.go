@@ -155,16 +155,25 @@ func (v vnfpkgm) GetVnfd(ctx context.Context, req vnfpkgmapi.GetVnfdRequestObjec
 	return v.vnfd(ctx, wanted, files, content)
 }
 
-// patientReader reads for as long as something comes.
+// leastUpload is how much of an upload must come in while it is said to stand still otherwise.
+const leastUpload = 16 << 10
+
+// patientReader reads for as long as something comes that is more than a trickle.
 type patientReader struct {
 	r     io.Reader
 	set   func(time.Time) error
 	stall time.Duration
+	begun bool
+	got   int // since the deadline was put off
 }
 
 func (p *patientReader) Read(b []byte) (int, error) {
-	extend(p.set, p.stall)
+	if !p.begun || p.got >= leastUpload {
+		p.begun, p.got = true, 0
+		extend(p.set, p.stall)
+	}
 	n, err := p.r.Read(b)
+	p.got += n
 	if errors.Is(err, io.EOF) {
 		// All is there: the deadline must not end what the request goes on to do. After any other error it must stay,
 		// since net/http reads on for a while.

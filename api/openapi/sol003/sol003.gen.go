@@ -1203,8 +1203,8 @@ type VnfLcmOpOcc struct {
 	IsCancelPending        bool                  `json:"isCancelPending"`
 	Operation              LcmOperationType      `json:"operation"`
 
-	// OperationParams A map of strings to any JSON value (SOL003 §4.4.1.2).
-	OperationParams  KeyValuePairs     `json:"operationParams,omitempty,omitzero"`
+	// OperationParams The request of the operation, empty for one of nothing.
+	OperationParams  map[string]any    `json:"operationParams,omitzero"`
 	OperationState   LcmOperationState `json:"operationState"`
 	ResourceChanges  *ResourceChanges  `json:"resourceChanges,omitempty,omitzero"`
 	StartTime        time.Time         `json:"startTime"`

@@ -177,7 +177,8 @@ type ListVimsParamsSortDir string
 // GetVimParams defines parameters for GetVim.
 type GetVimParams struct {
 	// Fields Attributes to show
-	Fields []string `form:"fields,omitempty" json:"fields,omitempty,omitzero"`
+	Fields      []string `form:"fields,omitempty" json:"fields,omitempty,omitzero"`
+	IfNoneMatch string   `json:"If-None-Match,omitempty,omitzero"`
 }
 
 // RegisterVimJSONRequestBody defines body for RegisterVim for application/json ContentType.
@@ -474,6 +475,27 @@ func (siw *ServerInterfaceWrapper) GetVim(w http.ResponseWriter, r *http.Request
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "fields", Err: err})
 		}
 		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = IfNoneMatch
+
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -869,18 +891,34 @@ type GetVimResponseObject interface {
 	VisitGetVimResponse(w http.ResponseWriter) error
 }
 
-type GetVim200JSONResponse VimEnvelope
+type GetVim200ResponseHeaders struct {
+	ETag string
+}
+
+type GetVim200JSONResponse struct {
+	Body    VimEnvelope
+	Headers GetVim200ResponseHeaders
+}
 
 func (response GetVim200JSONResponse) VisitGetVimResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
+}
+
+type GetVim304Response struct {
+}
+
+func (response GetVim304Response) VisitGetVimResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
 }
 
 type GetVimdefaultJSONResponse struct {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/oapi-codegen/runtime"
@@ -46,6 +47,9 @@ type Filter = string
 // NextpageOpaqueMarker defines model for nextpage_opaque_marker.
 type NextpageOpaqueMarker = string
 
+// SubscriptionId defines model for subscriptionId.
+type SubscriptionId = string
+
 // VnfInstanceId defines model for vnfInstanceId.
 type VnfInstanceId = string
 
@@ -57,6 +61,28 @@ type ApiVersions = externalRef0.ApiVersionInformation
 
 // Problem Error information by RFC 7807 (SOL013 §6.3). status and detail are always present.
 type Problem = externalRef0.ProblemDetails
+
+// ListSubscriptionsParams defines parameters for ListSubscriptions.
+type ListSubscriptionsParams struct {
+	// Filter An attribute filter, (op,attribute,value[,value…]) joined by ";" for "and" (SOL013 v2.6.1 §5.2).
+	Filter Filter `form:"filter,omitempty" json:"filter,omitempty,omitzero"`
+
+	// NextpageOpaqueMarker The marker of the Link of the page before; it holds that page's filter and selectors.
+	NextpageOpaqueMarker NextpageOpaqueMarker `form:"nextpage_opaque_marker,omitempty" json:"nextpage_opaque_marker,omitempty,omitzero"`
+
+	// AllRecords "yes" answers all that match in one page.
+	AllRecords AllRecords `form:"all_records,omitempty" json:"all_records,omitempty,omitzero"`
+}
+
+// DeleteSubscriptionParams defines parameters for DeleteSubscription.
+type DeleteSubscriptionParams struct {
+	IfMatch IfMatch `json:"If-Match,omitempty,omitzero"`
+}
+
+// GetSubscriptionParams defines parameters for GetSubscription.
+type GetSubscriptionParams struct {
+	IfNoneMatch IfNoneMatch `json:"If-None-Match,omitempty,omitzero"`
+}
 
 // ListVnfInstancesParams defines parameters for ListVnfInstances.
 type ListVnfInstancesParams struct {
@@ -95,6 +121,11 @@ type GetVnfInstanceParams struct {
 	IfNoneMatch IfNoneMatch `json:"If-None-Match,omitempty,omitzero"`
 }
 
+// ModifyVnfInstanceParams defines parameters for ModifyVnfInstance.
+type ModifyVnfInstanceParams struct {
+	IfMatch IfMatch `json:"If-Match,omitempty,omitzero"`
+}
+
 // ListVnfLcmOpOccsParams defines parameters for ListVnfLcmOpOccs.
 type ListVnfLcmOpOccsParams struct {
 	// Filter An attribute filter, (op,attribute,value[,value…]) joined by ";" for "and" (SOL013 v2.6.1 §5.2).
@@ -127,14 +158,44 @@ type GetVnfLcmOpOccParams struct {
 	IfNoneMatch IfNoneMatch `json:"If-None-Match,omitempty,omitzero"`
 }
 
+// CreateSubscriptionJSONRequestBody defines body for CreateSubscription for application/json ContentType.
+type CreateSubscriptionJSONRequestBody = externalRef0.LccnSubscriptionRequest
+
 // CreateVnfInstanceJSONRequestBody defines body for CreateVnfInstance for application/json ContentType.
 type CreateVnfInstanceJSONRequestBody = externalRef0.CreateVnfRequest
+
+// ModifyVnfInstanceJSONRequestBody defines body for ModifyVnfInstance for application/json ContentType.
+type ModifyVnfInstanceJSONRequestBody = externalRef0.VnfInfoModificationRequest
+
+// ModifyVnfInstanceApplicationMergePatchPlusJSONRequestBody defines body for ModifyVnfInstance for application/merge-patch+json ContentType.
+type ModifyVnfInstanceApplicationMergePatchPlusJSONRequestBody = externalRef0.VnfInfoModificationRequest
+
+// ChangeExtVnfConnectivityJSONRequestBody defines body for ChangeExtVnfConnectivity for application/json ContentType.
+type ChangeExtVnfConnectivityJSONRequestBody = externalRef0.ChangeExtVnfConnectivityRequest
+
+// ChangeVnfFlavourJSONRequestBody defines body for ChangeVnfFlavour for application/json ContentType.
+type ChangeVnfFlavourJSONRequestBody = externalRef0.ChangeVnfFlavourRequest
+
+// HealVnfJSONRequestBody defines body for HealVnf for application/json ContentType.
+type HealVnfJSONRequestBody = externalRef0.HealVnfRequest
 
 // InstantiateVnfJSONRequestBody defines body for InstantiateVnf for application/json ContentType.
 type InstantiateVnfJSONRequestBody = externalRef0.InstantiateVnfRequest
 
+// OperateVnfJSONRequestBody defines body for OperateVnf for application/json ContentType.
+type OperateVnfJSONRequestBody = externalRef0.OperateVnfRequest
+
+// ScaleVnfJSONRequestBody defines body for ScaleVnf for application/json ContentType.
+type ScaleVnfJSONRequestBody = externalRef0.ScaleVnfRequest
+
+// ScaleVnfToLevelJSONRequestBody defines body for ScaleVnfToLevel for application/json ContentType.
+type ScaleVnfToLevelJSONRequestBody = externalRef0.ScaleVnfToLevelRequest
+
 // TerminateVnfJSONRequestBody defines body for TerminateVnf for application/json ContentType.
 type TerminateVnfJSONRequestBody = externalRef0.TerminateVnfRequest
+
+// CancelOperationJSONRequestBody defines body for CancelOperation for application/json ContentType.
+type CancelOperationJSONRequestBody = externalRef0.CancelMode
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -144,6 +205,18 @@ type ServerInterface interface {
 	// GetVnflcmV1ApiVersions The versions of the API below this major version (SOL013 v2.6.1 §9.3.3).
 	// (GET /vnflcm/v1/api_versions)
 	GetVnflcmV1ApiVersions(w http.ResponseWriter, r *http.Request)
+	// ListSubscriptions List subscriptions (§5.4.18.3.2).
+	// (GET /vnflcm/v1/subscriptions)
+	ListSubscriptions(w http.ResponseWriter, r *http.Request, params ListSubscriptionsParams)
+	// CreateSubscription Subscribe to notifications of lifecycle changes (§5.4.18.3.1).
+	// (POST /vnflcm/v1/subscriptions)
+	CreateSubscription(w http.ResponseWriter, r *http.Request)
+	// DeleteSubscription End a subscription (§5.4.19.3.5).
+	// (DELETE /vnflcm/v1/subscriptions/{subscriptionId})
+	DeleteSubscription(w http.ResponseWriter, r *http.Request, subscriptionId SubscriptionId, params DeleteSubscriptionParams)
+	// GetSubscription Read a subscription (§5.4.19.3.2).
+	// (GET /vnflcm/v1/subscriptions/{subscriptionId})
+	GetSubscription(w http.ResponseWriter, r *http.Request, subscriptionId SubscriptionId, params GetSubscriptionParams)
 	// ListVnfInstances List VNF instances (§5.4.2.3.2).
 	// (GET /vnflcm/v1/vnf_instances)
 	ListVnfInstances(w http.ResponseWriter, r *http.Request, params ListVnfInstancesParams)
@@ -156,9 +229,30 @@ type ServerInterface interface {
 	// GetVnfInstance Read a VNF instance (§5.4.3.3.2).
 	// (GET /vnflcm/v1/vnf_instances/{vnfInstanceId})
 	GetVnfInstance(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId, params GetVnfInstanceParams)
+	// ModifyVnfInstance Change the information of a VNF instance (§5.4.3.3.4).
+	// (PATCH /vnflcm/v1/vnf_instances/{vnfInstanceId})
+	ModifyVnfInstance(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId, params ModifyVnfInstanceParams)
+	// ChangeExtVnfConnectivity Change the external connectivity of a VNF (§5.4.11.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/change_ext_conn)
+	ChangeExtVnfConnectivity(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId)
+	// ChangeVnfFlavour Change the deployment flavour of a VNF (§5.4.7.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/change_flavour)
+	ChangeVnfFlavour(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId)
+	// HealVnf Heal a VNF, or some of its VNFCs (§5.4.9.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/heal)
+	HealVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId)
 	// InstantiateVnf Instantiate a VNF (§5.4.4.3.1).
 	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/instantiate)
 	InstantiateVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId)
+	// OperateVnf Start or stop a VNF (§5.4.10.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/operate)
+	OperateVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId)
+	// ScaleVnf Scale a VNF by steps (§5.4.5.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/scale)
+	ScaleVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId)
+	// ScaleVnfToLevel Scale a VNF to a level (§5.4.6.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/scale_to_level)
+	ScaleVnfToLevel(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId)
 	// TerminateVnf Terminate a VNF (§5.4.8.3.1).
 	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/terminate)
 	TerminateVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId)
@@ -168,6 +262,9 @@ type ServerInterface interface {
 	// GetVnfLcmOpOcc Read an LCM operation occurrence (§5.4.13.3.2).
 	// (GET /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId})
 	GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId, params GetVnfLcmOpOccParams)
+	// CancelOperation Cancel a running operation (§5.4.17.3.1).
+	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/cancel)
+	CancelOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId)
 	// FailOperation Give a failed operation up (§5.4.16.3.1).
 	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/fail)
 	FailOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId)
@@ -195,6 +292,30 @@ func (_ Unimplemented) GetVnflcmV1ApiVersions(w http.ResponseWriter, r *http.Req
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListSubscriptions List subscriptions (§5.4.18.3.2).
+// (GET /vnflcm/v1/subscriptions)
+func (_ Unimplemented) ListSubscriptions(w http.ResponseWriter, r *http.Request, params ListSubscriptionsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// CreateSubscription Subscribe to notifications of lifecycle changes (§5.4.18.3.1).
+// (POST /vnflcm/v1/subscriptions)
+func (_ Unimplemented) CreateSubscription(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// DeleteSubscription End a subscription (§5.4.19.3.5).
+// (DELETE /vnflcm/v1/subscriptions/{subscriptionId})
+func (_ Unimplemented) DeleteSubscription(w http.ResponseWriter, r *http.Request, subscriptionId SubscriptionId, params DeleteSubscriptionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetSubscription Read a subscription (§5.4.19.3.2).
+// (GET /vnflcm/v1/subscriptions/{subscriptionId})
+func (_ Unimplemented) GetSubscription(w http.ResponseWriter, r *http.Request, subscriptionId SubscriptionId, params GetSubscriptionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListVnfInstances List VNF instances (§5.4.2.3.2).
 // (GET /vnflcm/v1/vnf_instances)
 func (_ Unimplemented) ListVnfInstances(w http.ResponseWriter, r *http.Request, params ListVnfInstancesParams) {
@@ -219,9 +340,51 @@ func (_ Unimplemented) GetVnfInstance(w http.ResponseWriter, r *http.Request, vn
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ModifyVnfInstance Change the information of a VNF instance (§5.4.3.3.4).
+// (PATCH /vnflcm/v1/vnf_instances/{vnfInstanceId})
+func (_ Unimplemented) ModifyVnfInstance(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId, params ModifyVnfInstanceParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ChangeExtVnfConnectivity Change the external connectivity of a VNF (§5.4.11.3.1).
+// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/change_ext_conn)
+func (_ Unimplemented) ChangeExtVnfConnectivity(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ChangeVnfFlavour Change the deployment flavour of a VNF (§5.4.7.3.1).
+// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/change_flavour)
+func (_ Unimplemented) ChangeVnfFlavour(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// HealVnf Heal a VNF, or some of its VNFCs (§5.4.9.3.1).
+// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/heal)
+func (_ Unimplemented) HealVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // InstantiateVnf Instantiate a VNF (§5.4.4.3.1).
 // (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/instantiate)
 func (_ Unimplemented) InstantiateVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// OperateVnf Start or stop a VNF (§5.4.10.3.1).
+// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/operate)
+func (_ Unimplemented) OperateVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ScaleVnf Scale a VNF by steps (§5.4.5.3.1).
+// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/scale)
+func (_ Unimplemented) ScaleVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ScaleVnfToLevel Scale a VNF to a level (§5.4.6.3.1).
+// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/scale_to_level)
+func (_ Unimplemented) ScaleVnfToLevel(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -240,6 +403,12 @@ func (_ Unimplemented) ListVnfLcmOpOccs(w http.ResponseWriter, r *http.Request, 
 // GetVnfLcmOpOcc Read an LCM operation occurrence (§5.4.13.3.2).
 // (GET /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId})
 func (_ Unimplemented) GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId, params GetVnfLcmOpOccParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// CancelOperation Cancel a running operation (§5.4.17.3.1).
+// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/cancel)
+func (_ Unimplemented) CancelOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -289,6 +458,179 @@ func (siw *ServerInterfaceWrapper) GetVnflcmV1ApiVersions(w http.ResponseWriter,
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetVnflcmV1ApiVersions(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListSubscriptions operation middleware
+func (siw *ServerInterfaceWrapper) ListSubscriptions(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListSubscriptionsParams
+
+	// ------------- Optional query parameter "filter" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "filter", r.URL.Query(), &params.Filter, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "filter"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "filter", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "nextpage_opaque_marker" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "nextpage_opaque_marker", r.URL.Query(), &params.NextpageOpaqueMarker, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "nextpage_opaque_marker"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nextpage_opaque_marker", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "all_records" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "all_records", r.URL.Query(), &params.AllRecords, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "all_records"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "all_records", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListSubscriptions(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateSubscription operation middleware
+func (siw *ServerInterfaceWrapper) CreateSubscription(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateSubscription(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteSubscription operation middleware
+func (siw *ServerInterfaceWrapper) DeleteSubscription(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "subscriptionId" -------------
+	var subscriptionId SubscriptionId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "subscriptionId", chi.URLParam(r, "subscriptionId"), &subscriptionId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "subscriptionId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteSubscriptionParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteSubscription(w, r, subscriptionId, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetSubscription operation middleware
+func (siw *ServerInterfaceWrapper) GetSubscription(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "subscriptionId" -------------
+	var subscriptionId SubscriptionId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "subscriptionId", chi.URLParam(r, "subscriptionId"), &subscriptionId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "subscriptionId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetSubscriptionParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch IfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = IfNoneMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetSubscription(w, r, subscriptionId, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -536,6 +878,134 @@ func (siw *ServerInterfaceWrapper) GetVnfInstance(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// ModifyVnfInstance operation middleware
+func (siw *ServerInterfaceWrapper) ModifyVnfInstance(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfInstanceId" -------------
+	var vnfInstanceId VnfInstanceId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfInstanceId", chi.URLParam(r, "vnfInstanceId"), &vnfInstanceId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfInstanceId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ModifyVnfInstanceParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ModifyVnfInstance(w, r, vnfInstanceId, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ChangeExtVnfConnectivity operation middleware
+func (siw *ServerInterfaceWrapper) ChangeExtVnfConnectivity(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfInstanceId" -------------
+	var vnfInstanceId VnfInstanceId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfInstanceId", chi.URLParam(r, "vnfInstanceId"), &vnfInstanceId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfInstanceId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ChangeExtVnfConnectivity(w, r, vnfInstanceId)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ChangeVnfFlavour operation middleware
+func (siw *ServerInterfaceWrapper) ChangeVnfFlavour(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfInstanceId" -------------
+	var vnfInstanceId VnfInstanceId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfInstanceId", chi.URLParam(r, "vnfInstanceId"), &vnfInstanceId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfInstanceId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ChangeVnfFlavour(w, r, vnfInstanceId)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// HealVnf operation middleware
+func (siw *ServerInterfaceWrapper) HealVnf(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfInstanceId" -------------
+	var vnfInstanceId VnfInstanceId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfInstanceId", chi.URLParam(r, "vnfInstanceId"), &vnfInstanceId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfInstanceId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.HealVnf(w, r, vnfInstanceId)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // InstantiateVnf operation middleware
 func (siw *ServerInterfaceWrapper) InstantiateVnf(w http.ResponseWriter, r *http.Request) {
 
@@ -553,6 +1023,84 @@ func (siw *ServerInterfaceWrapper) InstantiateVnf(w http.ResponseWriter, r *http
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.InstantiateVnf(w, r, vnfInstanceId)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// OperateVnf operation middleware
+func (siw *ServerInterfaceWrapper) OperateVnf(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfInstanceId" -------------
+	var vnfInstanceId VnfInstanceId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfInstanceId", chi.URLParam(r, "vnfInstanceId"), &vnfInstanceId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfInstanceId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.OperateVnf(w, r, vnfInstanceId)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ScaleVnf operation middleware
+func (siw *ServerInterfaceWrapper) ScaleVnf(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfInstanceId" -------------
+	var vnfInstanceId VnfInstanceId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfInstanceId", chi.URLParam(r, "vnfInstanceId"), &vnfInstanceId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfInstanceId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ScaleVnf(w, r, vnfInstanceId)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ScaleVnfToLevel operation middleware
+func (siw *ServerInterfaceWrapper) ScaleVnfToLevel(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfInstanceId" -------------
+	var vnfInstanceId VnfInstanceId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfInstanceId", chi.URLParam(r, "vnfInstanceId"), &vnfInstanceId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfInstanceId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ScaleVnfToLevel(w, r, vnfInstanceId)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -753,6 +1301,32 @@ func (siw *ServerInterfaceWrapper) GetVnfLcmOpOcc(w http.ResponseWriter, r *http
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetVnfLcmOpOcc(w, r, vnfLcmOpOccId, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CancelOperation operation middleware
+func (siw *ServerInterfaceWrapper) CancelOperation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "vnfLcmOpOccId" -------------
+	var vnfLcmOpOccId VnfLcmOpOccId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "vnfLcmOpOccId", chi.URLParam(r, "vnfLcmOpOccId"), &vnfLcmOpOccId, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "vnfLcmOpOccId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CancelOperation(w, r, vnfLcmOpOccId)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -972,10 +1546,31 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}", wrapper.GetVnfInstance)
 	})
 	r.Group(func(r chi.Router) {
+		r.Patch(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}", wrapper.ModifyVnfInstance)
+	})
+	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}/instantiate", wrapper.InstantiateVnf)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}/terminate", wrapper.TerminateVnf)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}/scale", wrapper.ScaleVnf)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}/scale_to_level", wrapper.ScaleVnfToLevel)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}/change_flavour", wrapper.ChangeVnfFlavour)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}/heal", wrapper.HealVnf)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}/operate", wrapper.OperateVnf)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_instances/{vnfInstanceId}/change_ext_conn", wrapper.ChangeExtVnfConnectivity)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/vnflcm/v1/vnf_lcm_op_occs", wrapper.ListVnfLcmOpOccs)
@@ -991,6 +1586,21 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/fail", wrapper.FailOperation)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/cancel", wrapper.CancelOperation)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/vnflcm/v1/subscriptions", wrapper.ListSubscriptions)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/vnflcm/v1/subscriptions", wrapper.CreateSubscription)
+	})
+	r.Group(func(r chi.Router) {
+		r.Delete(options.BaseURL+"/vnflcm/v1/subscriptions/{subscriptionId}", wrapper.DeleteSubscription)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/vnflcm/v1/subscriptions/{subscriptionId}", wrapper.GetSubscription)
 	})
 
 	return r
@@ -1072,6 +1682,206 @@ type GetVnflcmV1ApiVersionsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetVnflcmV1ApiVersionsdefaultApplicationProblemPlusJSONResponse) VisitGetVnflcmV1ApiVersionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSubscriptionsRequestObject struct {
+	Params ListSubscriptionsParams
+}
+
+type ListSubscriptionsResponseObject interface {
+	VisitListSubscriptionsResponse(w http.ResponseWriter) error
+}
+
+type ListSubscriptions200ResponseHeaders struct {
+	Link string
+}
+
+type ListSubscriptions200JSONResponse struct {
+	Body    []externalRef0.LccnSubscription
+	Headers ListSubscriptions200ResponseHeaders
+}
+
+func (response ListSubscriptions200JSONResponse) VisitListSubscriptionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Link", fmt.Sprint(response.Headers.Link))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSubscriptionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response ListSubscriptionsdefaultApplicationProblemPlusJSONResponse) VisitListSubscriptionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSubscriptionRequestObject struct {
+	Body *CreateSubscriptionJSONRequestBody
+}
+
+type CreateSubscriptionResponseObject interface {
+	VisitCreateSubscriptionResponse(w http.ResponseWriter) error
+}
+
+type CreateSubscription201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type CreateSubscription201JSONResponse struct {
+	Body    externalRef0.LccnSubscription
+	Headers CreateSubscription201ResponseHeaders
+}
+
+func (response CreateSubscription201JSONResponse) VisitCreateSubscriptionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSubscription303ResponseHeaders struct {
+	Location string
+}
+
+type CreateSubscription303Response struct {
+	Headers CreateSubscription303ResponseHeaders
+}
+
+func (response CreateSubscription303Response) VisitCreateSubscriptionResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(303)
+	return nil
+}
+
+type CreateSubscriptiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response CreateSubscriptiondefaultApplicationProblemPlusJSONResponse) VisitCreateSubscriptionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteSubscriptionRequestObject struct {
+	SubscriptionId SubscriptionId `json:"subscriptionId"`
+	Params         DeleteSubscriptionParams
+}
+
+type DeleteSubscriptionResponseObject interface {
+	VisitDeleteSubscriptionResponse(w http.ResponseWriter) error
+}
+
+type DeleteSubscription204Response struct {
+}
+
+func (response DeleteSubscription204Response) VisitDeleteSubscriptionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSubscriptiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response DeleteSubscriptiondefaultApplicationProblemPlusJSONResponse) VisitDeleteSubscriptionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSubscriptionRequestObject struct {
+	SubscriptionId SubscriptionId `json:"subscriptionId"`
+	Params         GetSubscriptionParams
+}
+
+type GetSubscriptionResponseObject interface {
+	VisitGetSubscriptionResponse(w http.ResponseWriter) error
+}
+
+type GetSubscription200ResponseHeaders struct {
+	ETag string
+}
+
+type GetSubscription200JSONResponse struct {
+	Body    externalRef0.LccnSubscription
+	Headers GetSubscription200ResponseHeaders
+}
+
+func (response GetSubscription200JSONResponse) VisitGetSubscriptionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSubscription304Response struct {
+}
+
+func (response GetSubscription304Response) VisitGetSubscriptionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
+}
+
+type GetSubscriptiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response GetSubscriptiondefaultApplicationProblemPlusJSONResponse) VisitGetSubscriptionResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -1269,6 +2079,144 @@ func (response GetVnfInstancedefaultApplicationProblemPlusJSONResponse) VisitGet
 	return err
 }
 
+type ModifyVnfInstanceRequestObject struct {
+	VnfInstanceId                     VnfInstanceId `json:"vnfInstanceId"`
+	Params                            ModifyVnfInstanceParams
+	JSONBody                          *ModifyVnfInstanceJSONRequestBody
+	ApplicationMergePatchPlusJSONBody *ModifyVnfInstanceApplicationMergePatchPlusJSONRequestBody
+}
+
+type ModifyVnfInstanceResponseObject interface {
+	VisitModifyVnfInstanceResponse(w http.ResponseWriter) error
+}
+
+type ModifyVnfInstance202Response = AcceptedResponse
+
+func (response ModifyVnfInstance202Response) VisitModifyVnfInstanceResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type ModifyVnfInstancedefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response ModifyVnfInstancedefaultApplicationProblemPlusJSONResponse) VisitModifyVnfInstanceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangeExtVnfConnectivityRequestObject struct {
+	VnfInstanceId VnfInstanceId `json:"vnfInstanceId"`
+	Body          *ChangeExtVnfConnectivityJSONRequestBody
+}
+
+type ChangeExtVnfConnectivityResponseObject interface {
+	VisitChangeExtVnfConnectivityResponse(w http.ResponseWriter) error
+}
+
+type ChangeExtVnfConnectivity202Response = AcceptedResponse
+
+func (response ChangeExtVnfConnectivity202Response) VisitChangeExtVnfConnectivityResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type ChangeExtVnfConnectivitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response ChangeExtVnfConnectivitydefaultApplicationProblemPlusJSONResponse) VisitChangeExtVnfConnectivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangeVnfFlavourRequestObject struct {
+	VnfInstanceId VnfInstanceId `json:"vnfInstanceId"`
+	Body          *ChangeVnfFlavourJSONRequestBody
+}
+
+type ChangeVnfFlavourResponseObject interface {
+	VisitChangeVnfFlavourResponse(w http.ResponseWriter) error
+}
+
+type ChangeVnfFlavour202Response = AcceptedResponse
+
+func (response ChangeVnfFlavour202Response) VisitChangeVnfFlavourResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type ChangeVnfFlavourdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response ChangeVnfFlavourdefaultApplicationProblemPlusJSONResponse) VisitChangeVnfFlavourResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type HealVnfRequestObject struct {
+	VnfInstanceId VnfInstanceId `json:"vnfInstanceId"`
+	Body          *HealVnfJSONRequestBody
+}
+
+type HealVnfResponseObject interface {
+	VisitHealVnfResponse(w http.ResponseWriter) error
+}
+
+type HealVnf202Response = AcceptedResponse
+
+func (response HealVnf202Response) VisitHealVnfResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type HealVnfdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response HealVnfdefaultApplicationProblemPlusJSONResponse) VisitHealVnfResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type InstantiateVnfRequestObject struct {
 	VnfInstanceId VnfInstanceId `json:"vnfInstanceId"`
 	Body          *InstantiateVnfJSONRequestBody
@@ -1292,6 +2240,108 @@ type InstantiateVnfdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response InstantiateVnfdefaultApplicationProblemPlusJSONResponse) VisitInstantiateVnfResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type OperateVnfRequestObject struct {
+	VnfInstanceId VnfInstanceId `json:"vnfInstanceId"`
+	Body          *OperateVnfJSONRequestBody
+}
+
+type OperateVnfResponseObject interface {
+	VisitOperateVnfResponse(w http.ResponseWriter) error
+}
+
+type OperateVnf202Response = AcceptedResponse
+
+func (response OperateVnf202Response) VisitOperateVnfResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type OperateVnfdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response OperateVnfdefaultApplicationProblemPlusJSONResponse) VisitOperateVnfResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ScaleVnfRequestObject struct {
+	VnfInstanceId VnfInstanceId `json:"vnfInstanceId"`
+	Body          *ScaleVnfJSONRequestBody
+}
+
+type ScaleVnfResponseObject interface {
+	VisitScaleVnfResponse(w http.ResponseWriter) error
+}
+
+type ScaleVnf202Response = AcceptedResponse
+
+func (response ScaleVnf202Response) VisitScaleVnfResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type ScaleVnfdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response ScaleVnfdefaultApplicationProblemPlusJSONResponse) VisitScaleVnfResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ScaleVnfToLevelRequestObject struct {
+	VnfInstanceId VnfInstanceId `json:"vnfInstanceId"`
+	Body          *ScaleVnfToLevelJSONRequestBody
+}
+
+type ScaleVnfToLevelResponseObject interface {
+	VisitScaleVnfToLevelResponse(w http.ResponseWriter) error
+}
+
+type ScaleVnfToLevel202Response = AcceptedResponse
+
+func (response ScaleVnfToLevel202Response) VisitScaleVnfToLevelResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type ScaleVnfToLeveldefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response ScaleVnfToLeveldefaultApplicationProblemPlusJSONResponse) VisitScaleVnfToLevelResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -1440,6 +2490,40 @@ func (response GetVnfLcmOpOccdefaultApplicationProblemPlusJSONResponse) VisitGet
 	return err
 }
 
+type CancelOperationRequestObject struct {
+	VnfLcmOpOccId VnfLcmOpOccId `json:"vnfLcmOpOccId"`
+	Body          *CancelOperationJSONRequestBody
+}
+
+type CancelOperationResponseObject interface {
+	VisitCancelOperationResponse(w http.ResponseWriter) error
+}
+
+type CancelOperation202Response = AcceptedResponse
+
+func (response CancelOperation202Response) VisitCancelOperationResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(202)
+	return nil
+}
+
+type CancelOperationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       externalRef0.ProblemDetails
+	StatusCode int
+}
+
+func (response CancelOperationdefaultApplicationProblemPlusJSONResponse) VisitCancelOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type FailOperationRequestObject struct {
 	VnfLcmOpOccId VnfLcmOpOccId `json:"vnfLcmOpOccId"`
 }
@@ -1553,6 +2637,18 @@ type StrictServerInterface interface {
 	// GetVnflcmV1ApiVersions The versions of the API below this major version (SOL013 v2.6.1 §9.3.3).
 	// (GET /vnflcm/v1/api_versions)
 	GetVnflcmV1ApiVersions(ctx context.Context, request GetVnflcmV1ApiVersionsRequestObject) (GetVnflcmV1ApiVersionsResponseObject, error)
+	// ListSubscriptions List subscriptions (§5.4.18.3.2).
+	// (GET /vnflcm/v1/subscriptions)
+	ListSubscriptions(ctx context.Context, request ListSubscriptionsRequestObject) (ListSubscriptionsResponseObject, error)
+	// CreateSubscription Subscribe to notifications of lifecycle changes (§5.4.18.3.1).
+	// (POST /vnflcm/v1/subscriptions)
+	CreateSubscription(ctx context.Context, request CreateSubscriptionRequestObject) (CreateSubscriptionResponseObject, error)
+	// DeleteSubscription End a subscription (§5.4.19.3.5).
+	// (DELETE /vnflcm/v1/subscriptions/{subscriptionId})
+	DeleteSubscription(ctx context.Context, request DeleteSubscriptionRequestObject) (DeleteSubscriptionResponseObject, error)
+	// GetSubscription Read a subscription (§5.4.19.3.2).
+	// (GET /vnflcm/v1/subscriptions/{subscriptionId})
+	GetSubscription(ctx context.Context, request GetSubscriptionRequestObject) (GetSubscriptionResponseObject, error)
 	// ListVnfInstances List VNF instances (§5.4.2.3.2).
 	// (GET /vnflcm/v1/vnf_instances)
 	ListVnfInstances(ctx context.Context, request ListVnfInstancesRequestObject) (ListVnfInstancesResponseObject, error)
@@ -1565,9 +2661,30 @@ type StrictServerInterface interface {
 	// GetVnfInstance Read a VNF instance (§5.4.3.3.2).
 	// (GET /vnflcm/v1/vnf_instances/{vnfInstanceId})
 	GetVnfInstance(ctx context.Context, request GetVnfInstanceRequestObject) (GetVnfInstanceResponseObject, error)
+	// ModifyVnfInstance Change the information of a VNF instance (§5.4.3.3.4).
+	// (PATCH /vnflcm/v1/vnf_instances/{vnfInstanceId})
+	ModifyVnfInstance(ctx context.Context, request ModifyVnfInstanceRequestObject) (ModifyVnfInstanceResponseObject, error)
+	// ChangeExtVnfConnectivity Change the external connectivity of a VNF (§5.4.11.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/change_ext_conn)
+	ChangeExtVnfConnectivity(ctx context.Context, request ChangeExtVnfConnectivityRequestObject) (ChangeExtVnfConnectivityResponseObject, error)
+	// ChangeVnfFlavour Change the deployment flavour of a VNF (§5.4.7.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/change_flavour)
+	ChangeVnfFlavour(ctx context.Context, request ChangeVnfFlavourRequestObject) (ChangeVnfFlavourResponseObject, error)
+	// HealVnf Heal a VNF, or some of its VNFCs (§5.4.9.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/heal)
+	HealVnf(ctx context.Context, request HealVnfRequestObject) (HealVnfResponseObject, error)
 	// InstantiateVnf Instantiate a VNF (§5.4.4.3.1).
 	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/instantiate)
 	InstantiateVnf(ctx context.Context, request InstantiateVnfRequestObject) (InstantiateVnfResponseObject, error)
+	// OperateVnf Start or stop a VNF (§5.4.10.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/operate)
+	OperateVnf(ctx context.Context, request OperateVnfRequestObject) (OperateVnfResponseObject, error)
+	// ScaleVnf Scale a VNF by steps (§5.4.5.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/scale)
+	ScaleVnf(ctx context.Context, request ScaleVnfRequestObject) (ScaleVnfResponseObject, error)
+	// ScaleVnfToLevel Scale a VNF to a level (§5.4.6.3.1).
+	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/scale_to_level)
+	ScaleVnfToLevel(ctx context.Context, request ScaleVnfToLevelRequestObject) (ScaleVnfToLevelResponseObject, error)
 	// TerminateVnf Terminate a VNF (§5.4.8.3.1).
 	// (POST /vnflcm/v1/vnf_instances/{vnfInstanceId}/terminate)
 	TerminateVnf(ctx context.Context, request TerminateVnfRequestObject) (TerminateVnfResponseObject, error)
@@ -1577,6 +2694,9 @@ type StrictServerInterface interface {
 	// GetVnfLcmOpOcc Read an LCM operation occurrence (§5.4.13.3.2).
 	// (GET /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId})
 	GetVnfLcmOpOcc(ctx context.Context, request GetVnfLcmOpOccRequestObject) (GetVnfLcmOpOccResponseObject, error)
+	// CancelOperation Cancel a running operation (§5.4.17.3.1).
+	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/cancel)
+	CancelOperation(ctx context.Context, request CancelOperationRequestObject) (CancelOperationResponseObject, error)
 	// FailOperation Give a failed operation up (§5.4.16.3.1).
 	// (POST /vnflcm/v1/vnf_lcm_op_occs/{vnfLcmOpOccId}/fail)
 	FailOperation(ctx context.Context, request FailOperationRequestObject) (FailOperationResponseObject, error)
@@ -1668,6 +2788,117 @@ func (sh *strictHandler) GetVnflcmV1ApiVersions(w http.ResponseWriter, r *http.R
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetVnflcmV1ApiVersionsResponseObject); ok {
 		if err := validResponse.VisitGetVnflcmV1ApiVersionsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListSubscriptions operation middleware
+func (sh *strictHandler) ListSubscriptions(w http.ResponseWriter, r *http.Request, params ListSubscriptionsParams) {
+	var request ListSubscriptionsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSubscriptions(ctx, request.(ListSubscriptionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSubscriptions")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListSubscriptionsResponseObject); ok {
+		if err := validResponse.VisitListSubscriptionsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateSubscription operation middleware
+func (sh *strictHandler) CreateSubscription(w http.ResponseWriter, r *http.Request) {
+	var request CreateSubscriptionRequestObject
+
+	var body CreateSubscriptionJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSubscription(ctx, request.(CreateSubscriptionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSubscription")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateSubscriptionResponseObject); ok {
+		if err := validResponse.VisitCreateSubscriptionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteSubscription operation middleware
+func (sh *strictHandler) DeleteSubscription(w http.ResponseWriter, r *http.Request, subscriptionId SubscriptionId, params DeleteSubscriptionParams) {
+	var request DeleteSubscriptionRequestObject
+
+	request.SubscriptionId = subscriptionId
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSubscription(ctx, request.(DeleteSubscriptionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSubscription")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteSubscriptionResponseObject); ok {
+		if err := validResponse.VisitDeleteSubscriptionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetSubscription operation middleware
+func (sh *strictHandler) GetSubscription(w http.ResponseWriter, r *http.Request, subscriptionId SubscriptionId, params GetSubscriptionParams) {
+	var request GetSubscriptionRequestObject
+
+	request.SubscriptionId = subscriptionId
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSubscription(ctx, request.(GetSubscriptionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSubscription")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetSubscriptionResponseObject); ok {
+		if err := validResponse.VisitGetSubscriptionResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -1786,6 +3017,152 @@ func (sh *strictHandler) GetVnfInstance(w http.ResponseWriter, r *http.Request, 
 	}
 }
 
+// ModifyVnfInstance operation middleware
+func (sh *strictHandler) ModifyVnfInstance(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId, params ModifyVnfInstanceParams) {
+	var request ModifyVnfInstanceRequestObject
+
+	request.VnfInstanceId = vnfInstanceId
+	request.Params = params
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+
+		var body ModifyVnfInstanceJSONRequestBody
+		if err := runtime.BindJSONBody(r, &body); err != nil {
+			sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+			return
+		}
+		request.JSONBody = &body
+
+	}
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/merge-patch+json") {
+
+		var body ModifyVnfInstanceApplicationMergePatchPlusJSONRequestBody
+		if err := runtime.BindJSONBody(r, &body); err != nil {
+			sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+			return
+		}
+		request.ApplicationMergePatchPlusJSONBody = &body
+
+	}
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ModifyVnfInstance(ctx, request.(ModifyVnfInstanceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ModifyVnfInstance")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ModifyVnfInstanceResponseObject); ok {
+		if err := validResponse.VisitModifyVnfInstanceResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ChangeExtVnfConnectivity operation middleware
+func (sh *strictHandler) ChangeExtVnfConnectivity(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	var request ChangeExtVnfConnectivityRequestObject
+
+	request.VnfInstanceId = vnfInstanceId
+
+	var body ChangeExtVnfConnectivityJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangeExtVnfConnectivity(ctx, request.(ChangeExtVnfConnectivityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangeExtVnfConnectivity")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ChangeExtVnfConnectivityResponseObject); ok {
+		if err := validResponse.VisitChangeExtVnfConnectivityResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ChangeVnfFlavour operation middleware
+func (sh *strictHandler) ChangeVnfFlavour(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	var request ChangeVnfFlavourRequestObject
+
+	request.VnfInstanceId = vnfInstanceId
+
+	var body ChangeVnfFlavourJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangeVnfFlavour(ctx, request.(ChangeVnfFlavourRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangeVnfFlavour")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ChangeVnfFlavourResponseObject); ok {
+		if err := validResponse.VisitChangeVnfFlavourResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// HealVnf operation middleware
+func (sh *strictHandler) HealVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	var request HealVnfRequestObject
+
+	request.VnfInstanceId = vnfInstanceId
+
+	var body HealVnfJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.HealVnf(ctx, request.(HealVnfRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "HealVnf")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(HealVnfResponseObject); ok {
+		if err := validResponse.VisitHealVnfResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // InstantiateVnf operation middleware
 func (sh *strictHandler) InstantiateVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
 	var request InstantiateVnfRequestObject
@@ -1812,6 +3189,105 @@ func (sh *strictHandler) InstantiateVnf(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(InstantiateVnfResponseObject); ok {
 		if err := validResponse.VisitInstantiateVnfResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// OperateVnf operation middleware
+func (sh *strictHandler) OperateVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	var request OperateVnfRequestObject
+
+	request.VnfInstanceId = vnfInstanceId
+
+	var body OperateVnfJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.OperateVnf(ctx, request.(OperateVnfRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "OperateVnf")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(OperateVnfResponseObject); ok {
+		if err := validResponse.VisitOperateVnfResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ScaleVnf operation middleware
+func (sh *strictHandler) ScaleVnf(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	var request ScaleVnfRequestObject
+
+	request.VnfInstanceId = vnfInstanceId
+
+	var body ScaleVnfJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ScaleVnf(ctx, request.(ScaleVnfRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ScaleVnf")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ScaleVnfResponseObject); ok {
+		if err := validResponse.VisitScaleVnfResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ScaleVnfToLevel operation middleware
+func (sh *strictHandler) ScaleVnfToLevel(w http.ResponseWriter, r *http.Request, vnfInstanceId VnfInstanceId) {
+	var request ScaleVnfToLevelRequestObject
+
+	request.VnfInstanceId = vnfInstanceId
+
+	var body ScaleVnfToLevelJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ScaleVnfToLevel(ctx, request.(ScaleVnfToLevelRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ScaleVnfToLevel")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ScaleVnfToLevelResponseObject); ok {
+		if err := validResponse.VisitScaleVnfToLevelResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -1898,6 +3374,39 @@ func (sh *strictHandler) GetVnfLcmOpOcc(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetVnfLcmOpOccResponseObject); ok {
 		if err := validResponse.VisitGetVnfLcmOpOccResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CancelOperation operation middleware
+func (sh *strictHandler) CancelOperation(w http.ResponseWriter, r *http.Request, vnfLcmOpOccId VnfLcmOpOccId) {
+	var request CancelOperationRequestObject
+
+	request.VnfLcmOpOccId = vnfLcmOpOccId
+
+	var body CancelOperationJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelOperation(ctx, request.(CancelOperationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelOperation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CancelOperationResponseObject); ok {
+		if err := validResponse.VisitCancelOperationResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
