@@ -50,6 +50,10 @@ func (m *memoryVIM) Driver(string) (lcm.InfraDriver, error) { return m, nil }
 
 func (m *memoryVIM) Type() string { return lcm.VimFake }
 
+func (m *memoryVIM) Can(sol003.LcmOperationType, bool) bool { return true }
+
+func (m *memoryVIM) Leaving(*lcm.Execution) ([]lcm.Step, error) { return nil, nil }
+
 func (m *memoryVIM) step(name string, effect bool, f func(x *lcm.Execution)) lcm.Step {
 	return lcm.Step{Name: name, Effect: effect, Run: func(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
 		if m.hook != nil {
@@ -147,7 +151,7 @@ func benchOn(t *testing.T, st *store.Store) *bench {
 		t.Fatal(err)
 	}
 	id := func() string { return uuid.Must(uuid.NewV7()).String() }
-	b.svc = &lcm.Service{Store: st, Packages: one{b}, VIMs: one{b}, Now: st.Now, NewID: id}
+	b.svc = &lcm.Service{Store: st, Packages: one{b}, VIMs: one{b}, Infra: b.vim, Now: st.Now, NewID: id}
 	b.engine = &lcm.Engine{
 		Store: st, Packages: one{b}, VIMs: one{b}, Infra: b.vim,
 		Granter: lcm.AllowAll{}, Now: st.Now, NewID: id, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),

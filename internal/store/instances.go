@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,10 @@ const instancesTable = "vnf_instances"
 
 func noInstance(id string) error {
 	return lcm.Errorf(lcm.KindNotFound, "Can not find requested vnf instance: %s", id)
+}
+
+func errVersion(id string) error {
+	return lcm.Errorf(lcm.KindPrecondition, "VNF instance %s has changed: its ETag is not the one in If-Match.", id)
 }
 
 // encodeInstance returns an instance's row values: its public body and its sealed whole.
@@ -56,30 +61,31 @@ func (s *Store) CreateInstance(ctx context.Context, i *lcm.Instance) error {
 	if err != nil {
 		return fmt.Errorf("encode the notification of VNF instance %s: %w", i.ID, err)
 	}
+	var told *string
+	created := false
 	b := &pgx.Batch{}
 	queueReference(b, i.PackageID)
 	b.Queue(`
 		WITH i AS (
-			INSERT INTO vnf_instances (id, project_id, name, vnfd_id, vnf_pkg_id, instantiation_state, body, sealed, version, created_at)
-			SELECT $1, $2, $3, $4, p.id, $6, $7, $8, $9, $10 FROM vnf_packages p WHERE p.id = $5 AND p.operational_state = 'ENABLED'
-			RETURNING id, project_id)
-		INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
-		SELECT $11, $12, i.id, i.project_id, 0, $13, $10 FROM i`,
+			INSERT INTO vnf_instances (id, project_id, name, vnfd_id, vnf_pkg_id, instantiation_state, body, sealed, version, created_at, attributes)
+			SELECT $1, $2, $3, $4, p.id, $6, $7, $8, $9, $10, $14 FROM vnf_packages p WHERE p.id = $5 AND p.operational_state = 'ENABLED'
+			RETURNING id, project_id, body),
+		outbox AS (
+			INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
+			SELECT $11, $12, i.id, i.project_id, 0, $13, $10 FROM i RETURNING `+outboxColumns+`),
+		`+fanOut("(SELECT i.body FROM i)")+`
+		SELECT told.subscriptions FROM outbox CROSS JOIN told`,
 		i.ID, i.ProjectID, i.Name, i.VnfdID, i.PackageID, string(i.State), body, sealed, i.Version, i.Created,
-		newID(), string(sol003.NotificationTypeVnfIdentifierCreation), note)
-	results := s.Pool.SendBatch(ctx, b)
-	defer func() { _ = results.Close() }()
-	if _, err := results.Exec(); err != nil {
-		return err
+		newID(), string(sol003.NotificationTypeVnfIdentifierCreation), note, attributeDigests(body)).QueryRow(tellInto(&told, &created))
+	s.queueCreation(ctx, b, effect{instanceID: i.ID, resourceID: i.ID, status: http.StatusCreated, body: body, version: i.Version})
+	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
+		return s.repeated(ctx, err)
 	}
-	tag, err := results.Exec()
-	if err != nil {
-		return err
-	}
-	if tag.RowsAffected() == 0 {
+	if !created {
 		return lcm.Errorf(lcm.KindConflict, "VNF package %s has been deleted or disabled meanwhile.", i.PackageID)
 	}
-	return results.Close()
+	s.voice.tell(told)
+	return nil
 }
 
 // Instance implements lcm.Store.
@@ -105,7 +111,8 @@ func (s *Store) DeleteInstance(ctx context.Context, scope lcm.Scope, id string, 
 	if !validID(id) {
 		return noInstance(id)
 	}
-	return inTx(ctx, s.Pool, func(tx pgx.Tx) error {
+	var told *string
+	err := inTx(ctx, s.Pool, func(tx pgx.Tx) error {
 		var state string
 		var version int64
 		err := tx.QueryRow(ctx, `SELECT instantiation_state, version FROM vnf_instances WHERE id = $1 AND ($2 OR project_id = $3) FOR UPDATE`,
@@ -116,7 +123,7 @@ func (s *Store) DeleteInstance(ctx context.Context, scope lcm.Scope, id string, 
 		case err != nil:
 			return err
 		case ifMatch != 0 && ifMatch != version:
-			return lcm.Errorf(lcm.KindPrecondition, "VNF instance %s has changed: its ETag is not the one in If-Match.", id)
+			return errVersion(id)
 		case state != string(sol003.InstantiationStateNotInstantiated):
 			return lcm.Errorf(lcm.KindConflict, "Vnf instance %s in instantiation_state %s. Cannot delete while the vnf instance is in this state.", id, state)
 		}
@@ -133,13 +140,22 @@ func (s *Store) DeleteInstance(ctx context.Context, scope lcm.Scope, id string, 
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `
-			WITH i AS (DELETE FROM vnf_instances WHERE id = $1 RETURNING id, project_id)
-			INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
-			SELECT $2, $3, i.id, i.project_id, 0, $4, $5 FROM i`,
-			id, newID(), string(sol003.NotificationTypeVnfIdentifierDeletion), note, s.Now())
-		return err
+		b := &pgx.Batch{}
+		b.Queue(`
+			WITH i AS (DELETE FROM vnf_instances WHERE id = $1 RETURNING id, project_id, body),
+			outbox AS (
+				INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
+				SELECT $2, $3, i.id, i.project_id, 0, $4, $5 FROM i RETURNING `+outboxColumns+`),
+			`+fanOut("(SELECT i.body FROM i)")+`
+			SELECT told.subscriptions FROM told`,
+			id, newID(), string(sol003.NotificationTypeVnfIdentifierDeletion), note, s.Now()).QueryRow(tellInto(&told, nil))
+		s.queueRequest(ctx, b, effect{instanceID: id, resourceID: id, status: http.StatusNoContent})
+		return tx.SendBatch(ctx, b).Close()
 	})
+	if err == nil {
+		s.voice.tell(told)
+	}
+	return err
 }
 
 // InstanceBody returns a VNF instance as the API shows it.
@@ -159,15 +175,9 @@ func (s *Store) InstanceBody(ctx context.Context, scope lcm.Scope, id string) (l
 	return b, nil
 }
 
-// instanceColumns are the attributes of a VNF instance that stand in columns.
-var instanceColumns = columns{
-	"id": {name: "t.id", kind: uuidColumn}, "vnfdId": {name: "t.vnfd_id"}, "vnfPkgId": {name: "t.vnf_pkg_id", kind: uuidColumn},
-	"instantiationState": {name: "t.instantiation_state", kind: enumColumn},
-}
-
 // Instances streams VNF instances as the API shows them, in the order of creation.
 func (s *Store) Instances(ctx context.Context, scope lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error] {
-	return s.bodies(ctx, "vnf_instances t", "t.version", "t.body", instanceColumns, scope, q)
+	return s.list(ctx, instanceList(scope), scope, q)
 }
 
 // newID returns a UUIDv7: ids sort by creation.

@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 )
 
 // lockClass is the first key of all our advisory locks ("vnfm" in ASCII); the second is 0 for migrations, else a
@@ -25,6 +30,8 @@ type Node struct {
 	wg   sync.WaitGroup
 	log  *slog.Logger
 	st   *Store
+
+	interrupt atomic.Pointer[func(opOccID string, mode sol003.CancelModeType)]
 }
 
 // keepalive is how often a node proves to itself that its session lives.
@@ -52,6 +59,10 @@ func (s *Store) Join(ctx context.Context, id string) (*Node, error) {
 		_ = conn.Close(ctx)
 		return nil, fmt.Errorf("join as node %s: %w", id, err)
 	}
+	if _, err := conn.Exec(ctx, "LISTEN "+cancelTopic); err != nil {
+		_ = conn.Close(ctx)
+		return nil, fmt.Errorf("join as node %s: %w", id, err)
+	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n := &Node{ID: id, conn: conn, done: make(chan struct{}), stop: stop, log: s.Log, st: s}
 	n.wg.Go(func() { n.watchSelf(run) })
@@ -61,19 +72,19 @@ func (s *Store) Join(ctx context.Context, id string) (*Node, error) {
 // Lost is closed when the node's session has ended: others may have taken over its work, so it must stop.
 func (n *Node) Lost() <-chan struct{} { return n.done }
 
-// watchSelf asks the session every now and then whether it is still there.
+// watchSelf listens to what the nodes are told, and asks the session every now and then whether it is still there.
 func (n *Node) watchSelf(ctx context.Context) {
 	defer close(n.done)
-	tick := time.NewTicker(keepalive)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+	for ctx.Err() == nil {
+		listen, stop := context.WithTimeout(ctx, keepalive)
+		word, err := n.conn.WaitForNotification(listen)
+		stop()
+		if err == nil {
+			n.hear(word)
+			continue
 		}
 		ask, cancel := context.WithTimeout(ctx, 2*keepalive)
-		_, err := n.conn.Exec(ask, "SELECT 1")
+		_, err = n.conn.Exec(ask, "SELECT 1")
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			n.log.Error("this node's session with the database is lost", "node", n.ID, "error", err)
@@ -81,6 +92,17 @@ func (n *Node) watchSelf(ctx context.Context) {
 		}
 	}
 }
+
+// hear passes on what the nodes are told.
+func (n *Node) hear(word *pgconn.Notification) {
+	mode, opOcc, ok := strings.Cut(word.Payload, " ")
+	if interrupt := n.interrupt.Load(); ok && word.Channel == cancelTopic && interrupt != nil {
+		(*interrupt)(opOcc, sol003.CancelModeType(mode))
+	}
+}
+
+// OnCancel has f told of every request to cancel an op occ, on whichever node it is run.
+func (n *Node) OnCancel(f func(opOccID string, mode sol003.CancelModeType)) { n.interrupt.Store(&f) }
 
 // Leave takes the node off the list. Its work must have been handed over.
 func (n *Node) Leave(ctx context.Context) error {
@@ -173,8 +195,29 @@ func (s *Store) adopt(ctx context.Context, tx pgx.Tx) (a Adopted, err error) {
 		}
 	}
 	a.Operations = len(orphans)
+	if err := s.hastenCanceled(ctx, tx); err != nil {
+		return a, err
+	}
 	a.Packages, err = s.adoptPackages(ctx, tx)
 	return a, err
+}
+
+// hastenCanceled makes the triggers due that went to wait at the moment at which their operation was asked to be canceled.
+func (s *Store) hastenCanceled(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, `SELECT id::text FROM vnf_lcm_op_occs WHERE cancel_mode IS NOT NULL`)
+	if err != nil {
+		return err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := s.hasten(ctx, tx, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Kill ends the node's session as a crash would: nothing is handed over. For tests.

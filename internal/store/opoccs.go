@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -33,8 +33,16 @@ func (s *Store) encodeOpOcc(op *lcm.OpOcc) (body, sealed []byte, err error) {
 	return withoutNUL(body), sealed, err
 }
 
+// endedDigests returns the digests of an op occ's body, nil while it is active: as long, no index holds them.
+func endedDigests(op *lcm.OpOcc, body []byte) []int64 {
+	if lcm.Active(op.State) {
+		return nil
+	}
+	return attributeDigests(body)
+}
+
 // Accept implements lcm.Store.
-func (s *Store) Accept(ctx context.Context, scope lcm.Scope, op *lcm.OpOcc, want sol003.InstantiationState) error {
+func (s *Store) Accept(ctx context.Context, scope lcm.Scope, op *lcm.OpOcc, want sol003.InstantiationState, ifMatch int64) error {
 	body, sealed, err := s.encodeOpOcc(op)
 	if err != nil {
 		return err
@@ -43,50 +51,90 @@ func (s *Store) Accept(ctx context.Context, scope lcm.Scope, op *lcm.OpOcc, want
 	if err != nil {
 		return fmt.Errorf("encode the notification of op occ %s: %w", op.ID, err)
 	}
+	var told *string
+	accepted := false
 	err = inTx(ctx, s.Pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
-		queueReference(b, op.VimID)
+		// The instance is locked before what else there is of it is looked at: who waits for the end of an operation while it
+		// holds the instance would wait for ever, since that end writes the instance.
+		b.Queue(`WITH i AS (SELECT id FROM vnf_instances WHERE id = $1 FOR UPDATE)
+			SELECT (SELECT id FROM i), pg_advisory_xact_lock_shared($2, hashtext($3))`, op.InstanceID, referenceClass, op.VimID)
+		if op.PackageID != "" {
+			queueReference(b, op.PackageID)
+		}
 		b.Queue(`
 			WITH i AS (
 				SELECT id, project_id FROM vnf_instances
-				WHERE id = $1 AND instantiation_state = $2 AND ($3 OR project_id = $4)
-				AND EXISTS (SELECT 1 FROM vims WHERE id = $16) FOR UPDATE),
+				WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM vnf_lcm_op_occs WHERE vnf_instance_id = $1 AND active)
+				AND ($2 = '' OR instantiation_state = $2) AND ($3 OR project_id = $4) AND ($18::bigint = 0 OR version = $18)
+				AND ($16::uuid IS NULL OR EXISTS (SELECT 1 FROM vims WHERE id = $16))
+				AND ($17::uuid IS NULL OR EXISTS (SELECT 1 FROM vnf_packages WHERE id = $17)) FOR UPDATE),
 			o AS (
-				INSERT INTO vnf_lcm_op_occs (id, vnf_instance_id, project_id, vim_id, operation, operation_state, start_time, state_entered_time, body, sealed, fence, seq)
-				SELECT $5, i.id, i.project_id, $16, $6, $7, $8, $8, $9, $10, $11, $12 FROM i
-				RETURNING id, vnf_instance_id, project_id)
-			INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at)
-			SELECT $13, $14, o.vnf_instance_id, o.project_id, o.id, $12, $15, $8 FROM o`,
+				INSERT INTO vnf_lcm_op_occs (id, vnf_instance_id, project_id, vim_id, vnf_pkg_id, operation, operation_state, start_time, state_entered_time, body, sealed, fence, seq)
+				SELECT $5, i.id, i.project_id, $16, $17, $6, $7, $8, $8, $9, $10, $11, $12 FROM i
+				RETURNING id, vnf_instance_id, project_id),
+			outbox AS (
+				INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at)
+				SELECT $13, $14, o.vnf_instance_id, o.project_id, o.id, $12, $15, $8 FROM o
+				RETURNING `+outboxColumns+`),
+			`+fanOut(storedInstance)+`
+			SELECT told.subscriptions FROM outbox CROSS JOIN told`,
 			op.InstanceID, string(want), scope.Admin, scope.ProjectID,
 			op.ID, string(op.Operation), string(op.State), op.StartTime, body, sealed, op.Fence, op.Seq,
-			newID(), string(sol003.NotificationTypeVnfLcmOperationOccurrence), note, op.VimID)
-		results := tx.SendBatch(ctx, b)
-		_, err := results.Exec()
-		var tag pgconn.CommandTag
-		if err == nil {
-			tag, err = results.Exec()
-		}
-		if err = errors.Join(err, results.Close()); err != nil {
+			newID(), string(sol003.NotificationTypeVnfLcmOperationOccurrence), note,
+			nullable(op.VimID), nullable(op.PackageID), ifMatch).QueryRow(tellInto(&told, &accepted))
+		s.queueRequest(ctx, b, effect{instanceID: op.InstanceID, opOccID: op.ID, resourceID: op.ID, status: http.StatusAccepted})
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		if tag.RowsAffected() == 0 {
-			return lcm.Errorf(lcm.KindConflict, "Vnf instance %s is no longer %s, or VIM %s has been deleted. Cannot start %s now.", op.InstanceID, want, op.VimID, op.Operation)
+		if !accepted {
+			return s.refused(ctx, tx, op, want, ifMatch)
 		}
 		return s.enqueueOperation(ctx, tx, op.ID, op.Fence)
 	})
 	if err == nil {
 		s.voice.announce(lcmQueue)
+		s.voice.tell(told)
 	}
 	if breaks(err, "vnf_lcm_op_occs_one_active") {
-		return s.busy(ctx, op)
+		return s.busy(ctx, s.Pool, op)
 	}
-	return err
+	return s.repeated(ctx, err)
+}
+
+// refused tells why there was nothing to accept an operation on.
+func (s *Store) refused(ctx context.Context, tx pgx.Tx, op *lcm.OpOcc, want sol003.InstantiationState, ifMatch int64) error {
+	var version int64
+	err := tx.QueryRow(ctx, `SELECT version FROM vnf_instances WHERE id = $1`, op.InstanceID).Scan(&version)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return noInstance(op.InstanceID)
+	case err != nil:
+		return err
+	case ifMatch != 0 && ifMatch != version:
+		return errVersion(op.InstanceID)
+	}
+	var active bool
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM vnf_lcm_op_occs WHERE vnf_instance_id = $1 AND active)`, op.InstanceID).Scan(&active); err != nil {
+		return err
+	}
+	if active {
+		return s.busy(ctx, tx, op)
+	}
+	what := fmt.Sprintf("Vnf instance %s is no longer %s", op.InstanceID, want)
+	if op.VimID != "" {
+		what += fmt.Sprintf(", or VIM %s has been deleted", op.VimID)
+	}
+	if op.PackageID != "" {
+		what += fmt.Sprintf(", or VNF package %s has been deleted", op.PackageID)
+	}
+	return lcm.Errorf(lcm.KindConflict, "%s. Cannot start %s now.", what, op.Operation)
 }
 
 // busy words the conflict with the op occ that is in the way.
-func (s *Store) busy(ctx context.Context, op *lcm.OpOcc) error {
+func (s *Store) busy(ctx context.Context, from rowReader, op *lcm.OpOcc) error {
 	var id, operation, state string
-	err := s.Pool.QueryRow(ctx, `SELECT id::text, operation, operation_state FROM vnf_lcm_op_occs
+	err := from.QueryRow(ctx, `SELECT id::text, operation, operation_state FROM vnf_lcm_op_occs
 		WHERE vnf_instance_id = $1 AND active`, op.InstanceID).Scan(&id, &operation, &state)
 	if err != nil {
 		return lcm.Errorf(lcm.KindConflict, "Vnf instance %s has another LCM operation. Cannot start %s now.", op.InstanceID, op.Operation)
@@ -94,24 +142,19 @@ func (s *Store) busy(ctx context.Context, op *lcm.OpOcc) error {
 	return lcm.Errorf(lcm.KindConflict, "Vnf instance %s has LCM operation occurrence %s: %s in %s. Cannot start %s while it is not finished.", op.InstanceID, id, operation, state, op.Operation)
 }
 
+// rowReader reads one row: a pool or a transaction.
+type rowReader interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // Move implements lcm.Store.
 func (s *Store) Move(ctx context.Context, scope lcm.Scope, opOccID string, decide func(*lcm.OpOcc) (lcm.StateEntered, error)) error {
 	if !validID(opOccID) {
 		return noOpOcc(opOccID)
 	}
+	var told *string
 	err := inTx(ctx, s.Pool, func(tx pgx.Tx) error {
-		var sealed []byte
-		var row opOccRow
-		err := tx.QueryRow(ctx, `SELECT sealed, fence, seq, step, cancel_pending, operation_state FROM vnf_lcm_op_occs
-			WHERE id = $1 AND ($2 OR project_id = $3) FOR UPDATE`, opOccID, scope.Admin, scope.ProjectID).
-			Scan(&sealed, &row.fence, &row.seq, &row.step, &row.cancel, &row.state)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			return noOpOcc(opOccID)
-		case err != nil:
-			return fmt.Errorf("read op occ %s: %w", opOccID, err)
-		}
-		op, err := s.decodeOpOcc(opOccID, sealed, row)
+		op, err := s.lockOpOcc(ctx, tx, scope, opOccID)
 		if err != nil {
 			return err
 		}
@@ -128,10 +171,15 @@ func (s *Store) Move(ctx context.Context, scope lcm.Scope, opOccID string, decid
 			return fmt.Errorf("encode the notification of op occ %s: %w", op.ID, err)
 		}
 		b := &pgx.Batch{}
-		b.Queue(`UPDATE vnf_lcm_op_occs SET operation_state = $2, state_entered_time = $3, body = $4, sealed = $5, seq = $6, fence = $7, active = $8, owner = NULL WHERE id = $1`,
-			op.ID, string(op.State), op.StateEnteredTime, body, sealed, op.Seq, op.Fence, lcm.Active(op.State))
+		b.Queue(`UPDATE vnf_lcm_op_occs SET operation_state = $2, state_entered_time = $3, body = $4, sealed = $5, seq = $6, fence = $7, active = $8, owner = NULL, cancel_mode = NULL, attributes = $9 WHERE id = $1`,
+			op.ID, string(op.State), op.StateEnteredTime, body, sealed, op.Seq, op.Fence, lcm.Active(op.State), endedDigests(op, body))
 		b.Queue(`DELETE FROM lcm_op_steps WHERE op_occ_id = $1 AND ($2 OR done_at IS NULL)`, op.ID, op.Afresh)
-		queueNotification(b, op, entered, note)
+		queueNotification(b, op, entered, note, &told)
+		status := http.StatusAccepted
+		if op.State == sol003.LcmOperationStateFailed { // fail answers at once, with the op occ
+			status = http.StatusOK
+		}
+		s.queueRequest(ctx, b, effect{instanceID: op.InstanceID, opOccID: op.ID, resourceID: op.ID, status: status, body: body, version: op.Seq})
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
@@ -142,15 +190,91 @@ func (s *Store) Move(ctx context.Context, scope lcm.Scope, opOccID string, decid
 	})
 	if err == nil {
 		s.voice.announce(lcmQueue)
+		s.voice.tell(told)
 	}
-	return err
+	return s.repeated(ctx, err)
+}
+
+// lockOpOcc reads an op occ that nobody else may change until the transaction ends.
+func (s *Store) lockOpOcc(ctx context.Context, tx pgx.Tx, scope lcm.Scope, id string) (*lcm.OpOcc, error) {
+	var sealed []byte
+	var row opOccRow
+	err := tx.QueryRow(ctx, `SELECT sealed, fence, seq, step, coalesce(cancel_mode, ''), operation_state FROM vnf_lcm_op_occs
+		WHERE id = $1 AND ($2 OR project_id = $3) FOR UPDATE`, id, scope.Admin, scope.ProjectID).
+		Scan(&sealed, &row.fence, &row.seq, &row.step, &row.cancel, &row.state)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, noOpOcc(id)
+	case err != nil:
+		return nil, fmt.Errorf("read op occ %s: %w", id, err)
+	}
+	return s.decodeOpOcc(id, sealed, row)
+}
+
+// RequestCancel implements lcm.Store.
+func (s *Store) RequestCancel(ctx context.Context, scope lcm.Scope, opOccID string, mode sol003.CancelModeType, decide func(*lcm.OpOcc) error) error {
+	if !validID(opOccID) {
+		return noOpOcc(opOccID)
+	}
+	err := inTx(ctx, s.Pool, func(tx pgx.Tx) error {
+		op, err := s.lockOpOcc(ctx, tx, scope, opOccID)
+		if err != nil {
+			return err
+		}
+		if err := decide(op); err != nil {
+			return err
+		}
+		op.CancelPending, op.CancelMode = true, mode
+		body, sealed, err := s.encodeOpOcc(op)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE vnf_lcm_op_occs SET body = $2, sealed = $3, cancel_mode = $4 WHERE id = $1`,
+			op.ID, body, sealed, string(mode)); err != nil {
+			return err
+		}
+		// Whoever runs it now is told; a run that waits for its turn is due now.
+		if _, err := tx.Exec(ctx, `SELECT pg_notify($1, $2)`, cancelTopic, string(mode)+" "+op.ID); err != nil {
+			return err
+		}
+		if err := s.recordRequest(ctx, tx, effect{instanceID: op.InstanceID, opOccID: op.ID, resourceID: op.ID, status: http.StatusAccepted}); err != nil {
+			return err
+		}
+		return s.hasten(ctx, tx, op.ID)
+	})
+	if err == nil {
+		s.voice.announce(lcmQueue)
+	}
+	return s.repeated(ctx, err)
+}
+
+// cancelTopic is the channel on which nodes hear of requests to cancel: the mode, a blank, the op occ.
+const cancelTopic = "vnfm_cancel"
+
+// hasten makes the waiting trigger of an op occ due.
+func (s *Store) hasten(ctx context.Context, tx pgx.Tx, opOccID string) error {
+	rows, err := tx.Query(ctx, `SELECT id FROM river_job WHERE kind = $1 AND args @> jsonb_build_object('opOcc', $2::text)
+		AND state IN ('scheduled', 'retryable', 'available') AND scheduled_at > now()`, operationArgs{}.Kind(), opOccID)
+	if err != nil {
+		return fmt.Errorf("find the trigger of op occ %s: %w", opOccID, err)
+	}
+	jobs, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("find the trigger of op occ %s: %w", opOccID, err)
+	}
+	for _, id := range jobs {
+		if _, err := s.River.JobRetryTx(ctx, tx, id); err != nil {
+			return fmt.Errorf("hasten the trigger of op occ %s: %w", opOccID, err)
+		}
+	}
+	return nil
 }
 
 // opOccRow are the columns that decide over what the sealed op occ says.
 type opOccRow struct {
 	fence, seq  int64
 	step, state string
-	cancel      bool
+	cancel      string // the mode that has been asked for, "" for none
 }
 
 // stepRow is a line of the journal as Claim reads it.
@@ -170,13 +294,18 @@ func (s *Store) decodeOpOcc(id string, sealed []byte, row opOccRow) (*lcm.OpOcc,
 	if err := json.Unmarshal(whole, op); err != nil {
 		return nil, fmt.Errorf("decode op occ %s: %w", id, err)
 	}
-	op.Fence, op.Seq, op.Step, op.CancelPending, op.State = row.fence, row.seq, row.step, row.cancel, sol003.LcmOperationState(row.state)
+	op.Fence, op.Seq, op.Step, op.State = row.fence, row.seq, row.step, sol003.LcmOperationState(row.state)
+	op.CancelPending, op.CancelMode = row.cancel != "", sol003.CancelModeType(row.cancel)
 	return op, nil
 }
 
-func queueNotification(b *pgx.Batch, op *lcm.OpOcc, e lcm.StateEntered, note []byte) {
-	b.Queue(`INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		e.ID, string(sol003.NotificationTypeVnfLcmOperationOccurrence), op.InstanceID, op.ProjectID, op.ID, e.Seq, withoutNUL(note), e.At)
+func queueNotification(b *pgx.Batch, op *lcm.OpOcc, e lcm.StateEntered, note []byte, told **string) {
+	b.Queue(`WITH outbox AS (
+			INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING `+outboxColumns+`),
+		`+fanOut(storedInstance)+`
+		SELECT told.subscriptions FROM told`,
+		e.ID, string(sol003.NotificationTypeVnfLcmOperationOccurrence), op.InstanceID, op.ProjectID, op.ID, e.Seq, withoutNUL(note), e.At).QueryRow(tellInto(told, nil))
 }
 
 // Claim implements lcm.Store.
@@ -187,7 +316,7 @@ func (s *Store) Claim(ctx context.Context, opOccID string, fence int64, node str
 	var instID string
 	var journal []stepRow
 	err := s.Pool.QueryRow(ctx, `
-		SELECT o.sealed, o.seq, o.step, o.cancel_pending, o.operation_state, i.id::text, i.sealed, i.version,
+		SELECT o.sealed, o.seq, o.step, coalesce(o.cancel_mode, ''), o.operation_state, i.id::text, i.sealed, i.version,
 			(SELECT coalesce(json_agg(json_build_object('Seq', s.seq, 'Name', s.name, 'Tries', s.tries, 'BegunAt', s.begun_at, 'DoneAt', s.done_at) ORDER BY s.seq), '[]')
 			 FROM lcm_op_steps s WHERE s.op_occ_id = o.id)
 		FROM vnf_lcm_op_occs o JOIN vnf_instances i ON i.id = o.vnf_instance_id
@@ -234,6 +363,7 @@ func (s *Store) Commit(ctx context.Context, t *lcm.Transition) error {
 		op.ID, op.Fence, string(op.State), op.StateEnteredTime, body, sealed, op.Seq, op.Step, nullable(t.Node), lcm.Active(op.State),
 		steps.seq, steps.name, steps.tries, steps.begun, steps.done,
 		notes.id, notes.seq, notes.body, notes.at, string(sol003.NotificationTypeVnfLcmOperationOccurrence), op.InstanceID, op.ProjectID,
+		nullable(string(t.Asked)), nullable(string(op.CancelMode)), nullable(op.VimID), endedDigests(op, body),
 	}
 	query := commitOperation
 	if i := t.Instance; i != nil {
@@ -241,37 +371,47 @@ func (s *Store) Commit(ctx context.Context, t *lcm.Transition) error {
 		if err != nil {
 			return err
 		}
-		args = append(args, i.Name, i.VnfdID, i.PackageID, string(i.State), nullable(i.VimID), body, sealed)
+		args = append(args, i.Name, i.VnfdID, i.PackageID, string(i.State), nullable(i.VimID), body, sealed, attributeDigests(body))
 		query = commitWithInstance
 	}
 	var held bool
-	if err := s.Pool.QueryRow(ctx, query, args...).Scan(&held); err != nil {
+	var asked *string
+	var told *string
+	if err := s.Pool.QueryRow(ctx, query, args...).Scan(&held, &asked, &told); err != nil {
 		return err
 	}
-	if !held {
+	switch {
+	case held:
+		s.voice.tell(told)
+		return nil
+	case asked != nil && *asked != string(t.Asked):
+		return &lcm.CancelRequestedError{Mode: sol003.CancelModeType(*asked)}
+	default:
 		return lcm.ErrStale
 	}
-	return nil
 }
 
 // The statements of a transition: all parts hang on the op occ's row under the fence, so without it nothing changes.
-const (
+var (
 	commitParts = `WITH held AS (
-			UPDATE vnf_lcm_op_occs SET operation_state = $3, state_entered_time = $4, body = $5, sealed = $6, seq = $7, step = $8, owner = $9, active = $10
-			WHERE id = $1 AND fence = $2 RETURNING id),
+			UPDATE vnf_lcm_op_occs SET operation_state = $3, state_entered_time = $4, body = $5, sealed = $6, seq = $7, step = $8, owner = $9, active = $10, cancel_mode = $24, vim_id = $25, attributes = $26
+			WHERE id = $1 AND fence = $2 AND cancel_mode IS NOT DISTINCT FROM $23 RETURNING id),
 		journal AS (
 			INSERT INTO lcm_op_steps (op_occ_id, node, fence, seq, name, tries, begun_at, done_at)
 			SELECT held.id, $9, $2, s.* FROM held, unnest($11::integer[], $12::text[], $13::integer[], $14::timestamptz[], $15::timestamptz[]) AS s
 			ON CONFLICT (op_occ_id, seq) DO UPDATE SET tries = excluded.tries, node = excluded.node, fence = excluded.fence, done_at = excluded.done_at),
 		outbox AS (
 			INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at)
-			SELECT n.id, $20, $21, $22, held.id, n.seq, n.body, n.at FROM held, unnest($16::uuid[], $17::bigint[], $18::json[], $19::timestamptz[]) AS n (id, seq, body, at))`
-	commitOperation    = commitParts + ` SELECT EXISTS (SELECT 1 FROM held)`
+			SELECT n.id, $20, $21, $22, held.id, n.seq, n.body, n.at FROM held, unnest($16::uuid[], $17::bigint[], $18::json[], $19::timestamptz[]) AS n (id, seq, body, at)
+			RETURNING ` + outboxColumns + `)`
+	commitResult    = ` SELECT EXISTS (SELECT 1 FROM held), (SELECT cancel_mode FROM vnf_lcm_op_occs WHERE id = $1 AND fence = $2), (SELECT told.subscriptions FROM told)`
+	commitOperation = commitParts + `,
+		` + fanOut(storedInstance) + commitResult
 	commitWithInstance = commitParts + `,
 		instance AS (
-			UPDATE vnf_instances i SET name = $23, vnfd_id = $24, vnf_pkg_id = $25, instantiation_state = $26, vim_id = $27, body = $28, sealed = $29, version = version + 1
-			FROM held WHERE i.id = $21)
-		SELECT EXISTS (SELECT 1 FROM held)`
+			UPDATE vnf_instances i SET name = $27, vnfd_id = $28, vnf_pkg_id = $29, instantiation_state = $30, vim_id = $31, body = $32, sealed = $33, attributes = $34, version = version + 1
+			FROM held WHERE i.id = $21 RETURNING i.body),
+		` + fanOut("(SELECT instance.body FROM instance)") + commitResult
 )
 
 type stepColumns struct {
@@ -333,12 +473,7 @@ func (s *Store) OpOccBody(ctx context.Context, scope lcm.Scope, id string) (lcm.
 	return b, nil
 }
 
-var opOccColumns = columns{
-	"id": {name: "t.id", kind: uuidColumn}, "vnfInstanceId": {name: "t.vnf_instance_id", kind: uuidColumn},
-	"operationState": {name: "t.operation_state", kind: enumColumn}, "operation": {name: "t.operation", kind: enumColumn},
-}
-
 // OpOccs streams op occs as the API shows them, in the order of their start.
 func (s *Store) OpOccs(ctx context.Context, scope lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error] {
-	return s.bodies(ctx, "vnf_lcm_op_occs t", "t.seq", "t.body", opOccColumns, scope, q)
+	return s.list(ctx, opOccList, scope, q)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -35,10 +36,17 @@ func (s *Store) CreatePackage(ctx context.Context, p *lcm.Package) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Pool.Exec(ctx, `INSERT INTO vnf_packages
+	answered, err := json.Marshal(p.Representation())
+	if err != nil {
+		return fmt.Errorf("encode vnf package %s: %w", p.ID, err)
+	}
+	b := &pgx.Batch{}
+	b.Queue(`INSERT INTO vnf_packages
 		(id, project_id, onboarding_state, operational_state, body, fence, version, created_at)
 		VALUES ($1, $2, $3, $4, $5, 1, 1, $6)`,
-		p.ID, p.ProjectID, string(p.OnboardingState), string(p.OperationalState), body, p.Created); err != nil {
+		p.ID, p.ProjectID, string(p.OnboardingState), string(p.OperationalState), body, p.Created)
+	s.queueRequest(ctx, b, effect{resourceID: p.ID, status: http.StatusCreated, body: withoutNUL(answered), version: 1})
+	if err := s.repeated(ctx, s.Pool.SendBatch(ctx, b).Close()); err != nil {
 		return fmt.Errorf("insert vnf package %s: %w", p.ID, err)
 	}
 	p.Fence, p.Version = 1, 1
@@ -48,7 +56,7 @@ func (s *Store) CreatePackage(ctx context.Context, p *lcm.Package) error {
 // packageHead are the columns that decide; everything but the body and the descriptor.
 const packageHead = `p.id::text, p.project_id, p.onboarding_state, p.operational_state, COALESCE(p.content_id::text, ''),
 	COALESCE(p.owner, ''), p.fence, p.version, p.created_at,
-	EXISTS (SELECT 1 FROM vnf_instances i WHERE i.vnf_pkg_id = p.id)`
+	(EXISTS (SELECT 1 FROM vnf_instances i WHERE i.vnf_pkg_id = p.id) OR EXISTS (SELECT 1 FROM vnf_lcm_op_occs o WHERE o.vnf_pkg_id = p.id AND o.active))`
 
 func headTargets(p *lcm.Package, inUse *bool) []any {
 	return []any{&p.ID, &p.ProjectID, (*string)(&p.OnboardingState), (*string)(&p.OperationalState), &p.ContentID,
@@ -216,6 +224,11 @@ func (s *Store) writePackage(ctx context.Context, tx pgx.Tx, p *lcm.Package) err
 // ChangePackage applies change to a package and writes it as its next version, all in one transaction; an error of
 // change is returned as it is and nothing is written. Not found.
 func (s *Store) ChangePackage(ctx context.Context, sc lcm.Scope, id string, change func(*lcm.Package) error) (*lcm.Package, error) {
+	return s.changePackage(ctx, sc, id, http.StatusOK, change)
+}
+
+// changePackage is ChangePackage for a request that is answered with the status.
+func (s *Store) changePackage(ctx context.Context, sc lcm.Scope, id string, status int, change func(*lcm.Package) error) (*lcm.Package, error) {
 	if !validID(id) {
 		return nil, noPackage(id)
 	}
@@ -227,7 +240,10 @@ func (s *Store) ChangePackage(ctx context.Context, sc lcm.Scope, id string, chan
 		if err := change(p); err != nil {
 			return err
 		}
-		return s.writePackage(ctx, tx, p)
+		if err := s.writePackage(ctx, tx, p); err != nil {
+			return err
+		}
+		return s.recordRequest(ctx, tx, effect{resourceID: id, status: status})
 	})
 	if err != nil {
 		return nil, err
@@ -271,7 +287,7 @@ func (s *Store) DeletePackage(ctx context.Context, sc lcm.Scope, id string) (con
 		if _, err = tx.Exec(ctx, `DELETE FROM vnf_packages WHERE id = $1`, id); err != nil {
 			return fmt.Errorf("delete vnf package %s: %w", id, err)
 		}
-		return nil
+		return s.recordRequest(ctx, tx, effect{resourceID: id, status: http.StatusNoContent})
 	})
 	return contentID, err
 }
@@ -279,7 +295,7 @@ func (s *Store) DeletePackage(ctx context.Context, sc lcm.Scope, id string) (con
 // BeginUpload moves a package from CREATED to UPLOADING for a PUT of its content that the node receives, and returns
 // the fence to do it under. admit refuses other states. Not found.
 func (s *Store) BeginUpload(ctx context.Context, sc lcm.Scope, id, node string, admit func(*lcm.Package) error) (fence int64, err error) {
-	p, err := s.ChangePackage(ctx, sc, id, func(p *lcm.Package) error {
+	p, err := s.changePackage(ctx, sc, id, http.StatusAccepted, func(p *lcm.Package) error {
 		if err := admit(p); err != nil {
 			return err
 		}
@@ -313,12 +329,15 @@ func (s *Store) BeginDownload(ctx context.Context, sc lcm.Scope, id string, sour
 		if err := s.writePackage(ctx, tx, p); err != nil {
 			return err
 		}
+		if err := s.recordRequest(ctx, tx, effect{resourceID: id, status: http.StatusAccepted}); err != nil {
+			return err
+		}
 		return s.enqueueOnboard(ctx, tx, p.ID, p.Fence)
 	})
 	if err == nil {
 		s.voice.announce(onboardQueue)
 	}
-	return err
+	return s.repeated(ctx, err)
 }
 
 // ClaimPackage makes the node the owner of a package in UPLOADING from a URI or in PROCESSING whose fence is given, and
@@ -438,7 +457,7 @@ const shownPackages = `(SELECT p.id, p.project_id, p.onboarding_state, p.operati
 		p.version * 2 + u.in_use::int AS version,
 		CASE WHEN u.in_use THEN jsonb_set(p.body::jsonb, '{usageState}', '"IN_USE"')::json ELSE p.body END AS body
 	FROM vnf_packages p
-	CROSS JOIN LATERAL (SELECT EXISTS (SELECT 1 FROM vnf_instances i WHERE i.vnf_pkg_id = p.id) AS in_use) u) AS t`
+	CROSS JOIN LATERAL (SELECT (EXISTS (SELECT 1 FROM vnf_instances i WHERE i.vnf_pkg_id = p.id) OR EXISTS (SELECT 1 FROM vnf_lcm_op_occs o WHERE o.vnf_pkg_id = p.id AND o.active)) AS in_use) u) AS t`
 
 // PackageBody returns a package as the API answers it, without _links. Not found.
 func (s *Store) PackageBody(ctx context.Context, sc lcm.Scope, id string) (lcm.Body, error) {

@@ -1,73 +1,136 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
-// columnKind says how a filter's value is compared with a column.
-type columnKind int
-
-const (
-	textColumn columnKind = iota
-	uuidColumn            // values that are no UUID match nothing
-	enumColumn            // upper case in the database
-)
-
-// column is where an attribute stands that has a column of its own.
-type column struct {
-	name string
-	kind columnKind
+// listing is a relation whose rows the API lists.
+type listing struct {
+	from          string // the relation, called t
+	version, body string // expressions over t
+	columns       columns
+	digests       bool // t has the digests of its bodies' attributes
+	ends          bool // t has op occs, whose indexes tell the active and the ended ones apart
 }
 
-type columns map[string]column
+// defaultQueryBudget bounds what one query of a filtered list may take. An index finds the rows of eq and in on any attribute of
+// instances and op occs, of gt, gte, lt and lte on an op occ's times, and of other operators beneath metadata and the like,
+// where the name itself is looked for. All else (cont, ncont, neq, nin, orders of other attributes) is tried row by row,
+// in the order of ids, until a page is full: what finds too little within the budget is refused.
+const defaultQueryBudget = 5 * time.Second
 
-// bodies streams the rows of a list: from one relation called t, its public bodies, filtered, in the order of ids, which is that of
-// creation. Every value of the query is a parameter.
+// instanceList lists VNF instances. The index by state is within a project: for who sees all of them the digests are one.
+func instanceList(scope lcm.Scope) *listing {
+	return &listing{
+		from: "vnf_instances t", version: "t.version", body: "t.body", digests: true,
+		columns: columns{
+			"id": {name: "t.id", kind: uuidColumn}, "vnfPkgId": {name: "t.vnf_pkg_id", kind: uuidColumn},
+			"instantiationState": {name: "t.instantiation_state", kind: enumColumn, digest: scope.Admin},
+			"vnfInstanceName":    {name: "t.name", digest: true}, "vnfdId": {name: "t.vnfd_id", digest: true},
+		},
+	}
+}
+
+var opOccList = &listing{
+	from: "vnf_lcm_op_occs t", version: "t.seq", body: "t.body", digests: true, ends: true,
+	columns: columns{
+		"id": {name: "t.id", kind: uuidColumn}, "vnfInstanceId": {name: "t.vnf_instance_id", kind: uuidColumn},
+		"operation":        {name: "t.operation", kind: enumColumn, ended: "t.operation"},
+		"operationState":   {name: "t.operation_state", kind: enumColumn, ended: "t.ended_state"},
+		"startTime":        {name: "t.start_time", kind: timeColumn},
+		"stateEnteredTime": {name: "t.state_entered_time", kind: timeColumn, ended: "t.ended_at"},
+	},
+}
+
+// Lists of any length are read in parts, so that a slow reader holds no connection.
+const (
+	firstPart = 128
+	wholePart = 1024      // rows at most
+	partBytes = 512 << 10 // of bodies, after which the next part is no longer than this one
+)
+
+// bodies streams the rows of a list: from one relation called t, its public bodies, filtered, in the order of ids, which is
+// that of creation. Invalid: the filter is too expensive.
 func (s *Store) bodies(ctx context.Context, from, version, body string, cols columns, scope lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error] {
+	return s.list(ctx, &listing{from: from, version: version, body: body, columns: cols}, scope, q)
+}
+
+// list is bodies of a listing.
+func (s *Store) list(ctx context.Context, l *listing, scope lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error] {
 	return func(yield func(lcm.Body, error) bool) {
-		args := []any{}
-		where := []string{}
-		if !scope.Admin {
-			args = append(args, scope.ProjectID)
-			where = append(where, "t.project_id = $1")
-		}
-		if cond, ok := compile(q.Filter, cols, "t.body", &args); !ok {
+		if q.Limit > 0 {
+			s.page(ctx, l, scope, q, yield)
 			return
-		} else if cond != "" {
-			where = append(where, cond)
 		}
-		if q.After != "" {
-			if !validID(q.After) {
+		size := firstPart
+		var part []lcm.Body
+		for {
+			q.Limit, part = size, part[:0]
+			var bytes int
+			var failed error
+			s.page(ctx, l, scope, q, func(b lcm.Body, err error) bool {
+				if failed = err; err == nil {
+					part = append(part, b)
+					bytes += len(b.JSON)
+				}
+				return err == nil
+			})
+			for i := range part {
+				if !yield(part[i], nil) {
+					return
+				}
+				part[i].JSON = nil
+			}
+			if failed != nil {
+				yield(lcm.Body{}, failed)
 				return
 			}
-			args = append(args, q.After)
-			where = append(where, "t.id > $"+strconv.Itoa(len(args))+"::uuid")
+			if len(part) < size {
+				return
+			}
+			q.After = part[len(part)-1].ID
+			if bytes < partBytes {
+				size = min(2*size, wholePart)
+			} else {
+				size = max(size/2, 1)
+			}
 		}
-		query := "SELECT t.id::text, " + version + ", " + body + " FROM " + from
-		if len(where) > 0 {
-			query += " WHERE " + strings.Join(where, " AND ")
-		}
-		query += " ORDER BY t.id"
-		if q.Limit > 0 {
-			query += " LIMIT " + strconv.Itoa(q.Limit)
-		}
-		rows, err := s.Pool.Query(ctx, query, args...)
-		if err != nil {
-			yield(lcm.Body{}, fmt.Errorf("list %s: %w", strings.Fields(from)[0], err))
+	}
+}
+
+// page reads at most q.Limit rows.
+func (s *Store) page(ctx context.Context, l *listing, scope lcm.Scope, q lcm.Query, yield func(lcm.Body, error) bool) {
+	query, args, ok := l.query(scope, q)
+	if !ok {
+		return
+	}
+	fail := func(err error) {
+		var pe *pgconn.PgError
+		if errors.As(err, &pe) && pe.Code == queryCanceled && ctx.Err() == nil {
+			yield(lcm.Body{}, lcm.Errorf(lcm.KindInvalid, "The filter is too expensive: in %s it has not found enough. Narrow it, with eq or in on some attribute.", s.queryBudget))
 			return
 		}
+		yield(lcm.Body{}, fmt.Errorf("list %s: %w", strings.Fields(l.from)[0], err))
+	}
+	scan := func(rows pgx.Rows) {
 		defer rows.Close()
 		for rows.Next() {
 			var b lcm.Body
 			if err := rows.Scan(&b.ID, &b.Version, &b.JSON); err != nil {
-				yield(lcm.Body{}, fmt.Errorf("list %s: %w", strings.Fields(from)[0], err))
+				fail(err)
 				return
 			}
 			if !yield(b, nil) {
@@ -75,76 +138,119 @@ func (s *Store) bodies(ctx context.Context, from, version, body string, cols col
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(lcm.Body{}, fmt.Errorf("list %s: %w", strings.Fields(from)[0], err))
+			fail(err)
 		}
+	}
+	if len(q.Filter) == 0 {
+		rows, err := s.Pool.Query(ctx, query, args...)
+		if err != nil {
+			fail(err)
+			return
+		}
+		scan(rows)
+		return
+	}
+	if err := s.budgeted(ctx, func(conn *pgx.Conn) error {
+		// Planned for these values, as the best way depends on them, and forgotten: there are more filters than a cache of
+		// statements is good for.
+		rows, err := conn.Query(ctx, query, append([]any{pgx.QueryExecModeExec}, args...)...)
+		if err == nil {
+			scan(rows)
+		}
+		return err
+	}); err != nil {
+		fail(err)
 	}
 }
 
-// compile turns a filter's conditions into SQL over t's columns and body; values become parameters. ok is false when
-// nothing can match.
-func compile(conds []lcm.Condition, cols columns, body string, args *[]any) (sql string, ok bool) {
-	var parts []string
-	for _, c := range conds {
-		if col, direct := cols[strings.Join(c.Path, "/")]; direct && (c.Op == "eq" || c.Op == "in") {
-			values := make([]string, 0, len(c.Values))
-			for _, v := range c.Values {
-				switch col.kind {
-				case uuidColumn:
-					if !validID(v) {
-						continue
-					}
-				case enumColumn:
-					v = strings.ToUpper(v)
-				case textColumn:
-				}
-				values = append(values, v)
-			}
-			if len(values) == 0 {
-				return "", false
-			}
-			*args = append(*args, values)
-			cast := "text[]"
-			if col.kind == uuidColumn {
-				cast = "uuid[]"
-			}
-			parts = append(parts, fmt.Sprintf("%s = ANY($%d::%s)", col.name, len(*args), cast))
-			continue
-		}
-		part := compileNested(c, body, args)
-		if part == "" {
-			return "", false
-		}
-		parts = append(parts, part)
+const queryCanceled = "57014"
+
+// budgeted runs f in a transaction that reads, and whose statements may take so long. They never read all of a table or an
+// index to pick out the few rows that a page has, whatever the planner's estimate.
+func (s *Store) budgeted(ctx context.Context, f func(conn *pgx.Conn) error) error {
+	conn, err := s.Pool.Acquire(ctx)
+	if err != nil {
+		return err
 	}
-	return strings.Join(parts, " AND "), true
+	defer conn.Release()
+	begin := "BEGIN READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_hashjoin = off; " +
+		"SET LOCAL statement_timeout = " + strconv.FormatInt(s.queryBudget.Milliseconds(), 10)
+	if _, err := conn.Exec(ctx, begin, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	err = f(conn.Conn())
+	// A connection on which this fails is closed by its pool.
+	_, _ = conn.Exec(context.WithoutCancel(ctx), "ROLLBACK", pgx.QueryExecModeSimpleProtocol)
+	return err
 }
 
-// compileNested compares the values at a path inside the body (SOL013 v2.6.1 §5.2): a condition holds when any value
-// meets it, a negative one when a value is there and none meets the positive one. Texts compare without case. An
-// operator that there is not compiles to nothing.
-func compileNested(c lcm.Condition, body string, args *[]any) string {
-	order, ordered := map[string]string{"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}[c.Op]
-	if !ordered && !slices.Contains([]string{"eq", "in", "neq", "nin", "cont", "ncont"}, c.Op) {
+// query writes the statement of a list. ok is false when nothing can match.
+func (l *listing) query(scope lcm.Scope, q lcm.Query) (sql string, args []any, ok bool) {
+	c := &compiler{list: l}
+	if !scope.Admin {
+		c.require("t.project_id = " + c.arg(scope.ProjectID, "text"))
+	}
+	if q.After != "" {
+		if !validID(q.After) {
+			return "", nil, false
+		}
+		c.require("t.id > " + c.arg(q.After, "uuid"))
+	}
+	for _, cond := range q.Filter {
+		if c.add(cond); c.out.none {
+			return "", nil, false
+		}
+	}
+	limit := " LIMIT " + strconv.Itoa(q.Limit)
+	columns := "SELECT t.id::text, " + l.version + ", " + l.body + " FROM "
+	branches := c.out.branches()
+	if len(branches) == 1 {
+		return columns + l.from + where(branches[0].conds) + " ORDER BY t.id" + limit, c.args, true
+	}
+	parts := make([]string, len(branches))
+	// Each branch gives the first of its rows by an index of its own; bodies are read of those that are first of all.
+	for i, b := range branches {
+		from := l.from
+		if len(b.few) > 0 { // found whole, and not by a walk along the ids
+			from = "(SELECT t.* FROM " + from + where(b.few) + " OFFSET 0) AS t"
+		}
+		parts[i] = "(SELECT t.id FROM " + from + where(b.conds) + " ORDER BY t.id" + limit + ")"
+	}
+	return columns + "(SELECT k.id FROM (" + strings.Join(parts, " UNION ") + ") AS k ORDER BY k.id" + limit + ") AS k JOIN " +
+		l.from + " ON t.id = k.id ORDER BY t.id", c.args, true
+}
+
+// branch is a set of conditions; those of few hold of few rows, under an index of just those.
+type branch struct{ few, conds []string }
+
+// branches returns the sets of conditions whose rows, together, are those that are selected.
+func (s *selected) branches() []branch {
+	var plain, ended, times, rest []string
+	for _, r := range s.all {
+		late := cmp.Or(r.ended, r.sql)
+		plain, ended = append(plain, r.sql), append(ended, late)
+		if r.timed {
+			times = append(times, late)
+		} else {
+			rest = append(rest, late)
+		}
+	}
+	if !s.split {
+		return []branch{{conds: plain}}
+	}
+	out := []branch{
+		{few: []string{"t.active"}, conds: plain},
+		{conds: slices.Concat([]string{"NOT t.active"}, ended, s.ended, s.window)},
+	}
+	for _, odd := range s.odd {
+		out = append(out, branch{few: append([]string{odd}, times...), conds: slices.Concat(rest, s.ended)})
+	}
+	return out
+}
+
+func where(conds []string) string {
+	if len(conds) == 0 {
 		return ""
 	}
-	*args = append(*args, c.Path)
-	values := fmt.Sprintf("attribute_values(%s::jsonb, $%d::text[]) AS v", body, len(*args))
-	*args = append(*args, c.Values)
-	p := fmt.Sprintf("$%d::text[]", len(*args))
-	any := func(test string) string { return "EXISTS (SELECT 1 FROM " + values + " WHERE " + test + ")" }
-	const equal = "EXISTS (SELECT 1 FROM unnest(%s) AS w WHERE lower(v) = lower(w))"
-	const contains = "EXISTS (SELECT 1 FROM unnest(%s) AS w WHERE strpos(lower(v), lower(w)) > 0)"
-	switch c.Op {
-	case "eq", "in":
-		return any(fmt.Sprintf(equal, p))
-	case "neq", "nin":
-		return any("true") + " AND NOT " + any(fmt.Sprintf(equal, p))
-	case "cont":
-		return any(fmt.Sprintf(contains, p))
-	case "ncont":
-		return any("true") + " AND NOT " + any(fmt.Sprintf(contains, p))
-	default: // gt gte lt lte: numbers as numbers, everything else (times in RFC 3339) as text
-		const number = `'^-?[0-9]+(\.[0-9]+)?$'`
-		return any(fmt.Sprintf("CASE WHEN v ~ %[1]s AND (%[2]s)[1] ~ %[1]s THEN v::numeric %[3]s (%[2]s)[1]::numeric ELSE v COLLATE \"C\" %[3]s (%[2]s)[1] END", number, p, order))
-	}
+	return " WHERE " + strings.Join(conds, " AND ")
 }

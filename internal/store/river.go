@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
@@ -61,6 +62,8 @@ func (s *Store) enqueueOnboard(ctx context.Context, tx pgx.Tx, packageID string,
 type WorkConfig struct {
 	// RunOperation runs an op occ under a fence as a node: lcm.Engine.Run.
 	RunOperation func(ctx context.Context, node, opOccID string, fence int64) (again time.Duration, finished bool, err error)
+	// Interrupt is told of requests to cancel an op occ: lcm.Engine.Interrupt.
+	Interrupt func(opOccID string, mode sol003.CancelModeType)
 	// RunOnboarding onboards a package under a fence.
 	RunOnboarding func(ctx context.Context, packageID string, fence int64) error
 	// Background loops run while this process is a node: they are given its id and must end with their context.

@@ -37,6 +37,8 @@ type Store struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
+	queryBudget time.Duration
+
 	node  atomic.Pointer[string] // the id under which this process is a node
 	voice *announcer
 }
@@ -45,8 +47,10 @@ type Store struct {
 type Config struct {
 	URL      string
 	MaxConns int32 // 0: pgx's default
-	Sealer   *Sealer
-	Log      *slog.Logger
+	// QueryBudget bounds what one query of a filtered list may take; 5 s when 0.
+	QueryBudget time.Duration
+	Sealer      *Sealer
+	Log         *slog.Logger
 }
 
 // Open connects to the database; the schema must be there (see Migrate). It fails when the server does not answer.
@@ -69,7 +73,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	s := &Store{Pool: pool, Sealer: cfg.Sealer, Log: cfg.Log, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }}
+	if cfg.QueryBudget <= 0 {
+		cfg.QueryBudget = defaultQueryBudget
+	}
+	s := &Store{Pool: pool, Sealer: cfg.Sealer, Log: cfg.Log, queryBudget: cfg.QueryBudget, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }}
 	// This client only inserts; its own announcements are all but off, since the announcer makes them.
 	s.River, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: riverLog(cfg.Log), FetchCooldown: 24 * time.Hour, FetchPollInterval: 24 * time.Hour})
 	if err != nil {

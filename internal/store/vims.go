@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -65,9 +66,12 @@ func (s *Store) CreateVIM(ctx context.Context, v, shown *lcm.VIM) error {
 			(id, project_id, name, type, is_default, status, auth_url, body, sealed, version, created_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 			v.ID, v.ProjectID, v.Name, v.Type, v.Default, v.Status, v.AuthURL, body, sealed, v.Version, v.Created)
-		return err
+		if err != nil {
+			return err
+		}
+		return s.recordRequest(ctx, tx, effect{resourceID: v.ID, status: http.StatusCreated})
 	})
-	return s.vimConflict(ctx, v, err)
+	return s.vimConflict(ctx, v, s.repeated(ctx, err))
 }
 
 // defaultTaken refuses a second default VIM of a project. The index vims_one_default has the last word.
@@ -216,7 +220,7 @@ func (s *Store) UpdateVIM(ctx context.Context, v, shown *lcm.VIM) error {
 			}
 			return lcm.Errorf(lcm.KindPrecondition, "VIM %s has been changed meanwhile", v.ID)
 		}
-		return nil
+		return s.recordRequest(ctx, tx, effect{resourceID: v.ID, status: http.StatusOK})
 	})
 	if err := s.vimConflict(ctx, v, err); err != nil {
 		return err
@@ -256,8 +260,10 @@ func (s *Store) DeleteVIM(ctx context.Context, sc lcm.Scope, id string) error {
 		case used:
 			return lcm.Titled(lcm.KindConflict, "VimInUseException", "VIM %s is still in use by VNF", id)
 		}
-		_, err = tx.Exec(ctx, `DELETE FROM vims WHERE id = $1`, id)
-		return err
+		if _, err = tx.Exec(ctx, `DELETE FROM vims WHERE id = $1`, id); err != nil {
+			return err
+		}
+		return s.recordRequest(ctx, tx, effect{resourceID: id, status: http.StatusNoContent})
 	})
 	if err != nil {
 		return fmt.Errorf("delete vim %s: %w", id, err)

@@ -49,6 +49,9 @@ func (s *Store) serveOnce(ctx context.Context, cfg WorkConfig, ready func(bool))
 	if err != nil {
 		return err
 	}
+	if cfg.Interrupt != nil {
+		node.OnCancel(cfg.Interrupt)
+	}
 	var work *workers
 	if cfg.RunOperation != nil {
 		if work, err = s.startWorkers(ctx, node.ID, cfg); err != nil {
