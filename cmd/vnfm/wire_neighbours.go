@@ -17,7 +17,7 @@ import (
 func notifyConfig(c *config.Config) notify.Config {
 	n := c.Notify
 	return notify.Config{
-		EndpointURL: c.EndpointURL, Guard: outbound.Guard{Hosts: n.Hosts, Allow: n.AllowPrefixes()},
+		EndpointURL: c.EndpointURL, Guard: outbound.Guard{Hosts: n.Hosts, Only: n.Only(), Allow: n.AllowPrefixes()},
 		TLS:          outbound.TLS{CAFile: n.CAFile, CertFile: n.ClientCert, KeyFile: n.ClientKey},
 		TestCallback: n.TestCallback, Timeout: n.Timeout, RetryMin: n.RetryMin, RetryMax: n.RetryMax, MaxAge: n.MaxAge,
 		Concurrency: n.Concurrency, Retention: n.Retention,

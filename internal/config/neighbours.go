@@ -17,6 +17,7 @@ type Notify struct {
 	Concurrency  int           `yaml:"concurrency" doc:"Deliveries to one subscription at the same time at most, each for another VNF instance." min:"1" max:"256"`
 	Retention    time.Duration `yaml:"retention" doc:"How long notifications are kept that nobody has still to be told." min:"1m"`
 	Hosts        []string      `yaml:"hosts" doc:"The only hosts that callbacks may be on: a name, or .domain for all below it. Empty: any."`
+	Networks     []string      `yaml:"networks" doc:"The only CIDRs or addresses that callbacks may be at. Empty: any."`
 	Allow        []string      `yaml:"allow" doc:"CIDRs or addresses that callbacks may be at although they are closed by default (loopback, link-local, metadata services)."`
 	CAFile       string        `yaml:"ca_file" doc:"PEM file of the CAs of callbacks' TLS. Empty: the system's."`
 	ClientCert   string        `yaml:"client_cert" doc:"PEM file of the certificate shown to callbacks whose authentication is TLS_CERT."`
@@ -25,6 +26,9 @@ type Notify struct {
 
 // AllowPrefixes returns allow as address ranges. [Config.Validate] has refused what is none.
 func (n Notify) AllowPrefixes() []netip.Prefix { return prefixes(n.Allow) }
+
+// Only returns networks as address ranges. [Config.Validate] has refused what is none.
+func (n Notify) Only() []netip.Prefix { return prefixes(n.Networks) }
 
 // NFVO is the orchestrator that is asked for grants and packages.
 type NFVO struct {
@@ -76,7 +80,7 @@ type NFVOPackages struct {
 func defaultNotify() Notify {
 	return Notify{
 		TestCallback: true, Timeout: 10 * time.Second, RetryMin: time.Second, RetryMax: time.Hour, MaxAge: 7 * 24 * time.Hour,
-		Concurrency: 8, Retention: 7 * 24 * time.Hour, Hosts: []string{}, Allow: []string{},
+		Concurrency: 8, Retention: 7 * 24 * time.Hour, Hosts: []string{}, Networks: []string{}, Allow: []string{},
 	}
 }
 
@@ -97,6 +101,7 @@ func (c *Config) checkNeighbours(bad report) {
 		bad("notify.retry_min", "%s is longer than retry_max, %s", n.RetryMin, n.RetryMax)
 	}
 	checkHosts(bad, "notify.hosts", n.Hosts)
+	checkPrefixes(bad, "notify.networks", n.Networks)
 	checkPrefixes(bad, "notify.allow", n.Allow)
 	checkPair(bad, "notify.client_key", n.ClientCert, n.ClientKey, "client_cert")
 

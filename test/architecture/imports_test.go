@@ -55,8 +55,10 @@ var may = map[string][]string{
 	"internal/lcm":        {"api/openapi/sol003", "internal/vnfd"},
 	"internal/httpapi":    {"api/openapi", "internal/lcm", "internal/vnfd", "internal/csar"},
 	"internal/store":      {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar", "migrations"},
-	"internal/notify":     {"api/openapi/sol003", "internal/lcm"},
-	"internal/pkgm":       {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar"},
+	"internal/outbound":   {"internal/lcm"},
+	"internal/notify":     {"api/openapi/sol003", "internal/lcm", "internal/outbound"},
+	"internal/nfvo":       {"api/openapi/sol003", "internal/lcm", "internal/outbound"},
+	"internal/pkgm":       {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar", "internal/outbound"},
 	"internal/vim":        {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar"},
 	"internal/infra":      {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar"},
 	"internal/mgmt":       {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar"},
@@ -71,6 +73,7 @@ var may = map[string][]string{
 // testing gives the packages that exist for tests what they need besides.
 var testing_ = map[string][]string{
 	"internal/store/storetest": {"internal/privatepg"},
+	"internal/nfvo/nfvotest":   {"api/openapi"},
 }
 
 func room(p string) string {

@@ -46,7 +46,7 @@ type options struct {
 // parts are what -only chooses from.
 var (
 	machineParts = []string{"fsync", "pgbench"}
-	subjectParts = []string{"memory", "show", "list", "create", "latency", "operations", "waiting"} // need instances
+	subjectParts = []string{"memory", "show", "list", "create", "latency", "operations", "waiting", "notifications"} // need instances
 	serverParts  = append([]string{"start"}, subjectParts...)
 	parts        = append(machineParts, serverParts...)
 )

@@ -107,6 +107,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"latency", b.oneByOne},
 		{"operations", b.operations},
 		{"waiting", b.waiting},
+		{"notifications", b.notifications},
 		{"memory", b.loaded},
 	}
 	for _, s := range steps {

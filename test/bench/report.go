@@ -23,6 +23,7 @@ type Report struct {
 	OneByOne   *OneByOne   `json:"oneByOne,omitempty"`
 	Operations []Operation `json:"operations,omitempty"`
 	Waiting    *Waiting    `json:"waiting,omitempty"`
+	Notified   *Notified   `json:"notified,omitempty"`
 	Verdicts   []Verdict   `json:"verdicts"`
 }
 
