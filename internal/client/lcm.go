@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -100,7 +102,8 @@ func (c *Client) WaitTerminated(ctx context.Context, id string, limit time.Durat
 type OpOccQuery struct {
 	// Filter is an attribute-based filter (SOL013 §5.2).
 	Filter string
-	// Fields and ExcludeFields are attribute selectors (SOL013 §5.3).
+	// Fields and ExcludeFields are attribute selectors (SOL013 §5.3). Labels of columns may be among what is excluded: the
+	// server is not told of them.
 	Fields, ExcludeFields string
 }
 
@@ -110,7 +113,8 @@ func (c *Client) OpOccs(ctx context.Context, q OpOccQuery) ([]*Object, error) {
 	values := url.Values{}
 	set(values, "filter", q.Filter)
 	set(values, "fields", q.Fields)
-	set(values, "exclude_fields", q.ExcludeFields)
+	exclude := slices.DeleteFunc(strings.Split(q.ExcludeFields, ","), isOpOccLabel)
+	set(values, "exclude_fields", strings.Join(exclude, ","))
 	return c.list(ctx, request{method: http.MethodGet, path: p, version: v, query: values.Encode()}, "")
 }
 

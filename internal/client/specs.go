@@ -1,5 +1,7 @@
 package client
 
+import "slices"
+
 var (
 	instanceColumns = []column{
 		{"id", "ID"}, {"vnfInstanceName", "VNF Instance Name"}, {"vnfInstanceDescription", "VNF Instance Description"},
@@ -73,14 +75,19 @@ func OpOccFailed() ShowSpec {
 // OpOccList is `vnflcm op list` without the columns whose labels are excluded.
 func OpOccList(exclude []string) ShowSpec {
 	spec := ShowSpec{mixed: opOccMixed}
-	for _, c := range []column{
-		{"id", "ID"}, {"operationState", "Operation State"}, {"vnfInstanceId", "VNF Instance ID"}, {"operation", "Operation"},
-	} {
+	for _, c := range opOccListed {
 		if !has(exclude, c.label) {
 			spec.columns = append(spec.columns, c)
 		}
 	}
 	return spec
+}
+
+var opOccListed = []column{{"id", "ID"}, {"operationState", "Operation State"}, {"vnfInstanceId", "VNF Instance ID"}, {"operation", "Operation"}}
+
+// isOpOccLabel tells whether a name is the label of a column of [OpOccList].
+func isOpOccLabel(name string) bool {
+	return slices.ContainsFunc(opOccListed, func(c column) bool { return c.label == name })
 }
 
 // SubscriptionShown is how `vnflcm subsc create` and `show` show an LccnSubscription.

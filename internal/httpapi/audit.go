@@ -40,6 +40,9 @@ func (s *server) audited(next http.Handler) http.Handler {
 
 // refused records a request that was to change something and was not let.
 func (s *server) refused(r *http.Request, status int) {
+	if status == http.StatusUnauthorized || status == http.StatusTooManyRequests {
+		return // nobody in particular, and as often as they like: the log and the metrics tell of it
+	}
 	c, ok := r.Context().Value(callKey{}).(*call)
 	if ok && c.request != nil && s.cfg.Requests != nil {
 		s.cfg.Requests.Refused(c.request, status)

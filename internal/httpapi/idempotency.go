@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -30,7 +31,7 @@ func (s *server) keyed(next http.Handler) http.Handler {
 			return
 		}
 		c := callOf(r.Context())
-		c.request.Fingerprint = fingerprint(r.Method, r.URL.Path, c.scope.ProjectID, string(c.raw))
+		c.request.Fingerprint = s.fingerprint(r.Method, r.URL.Path, c.scope.ProjectID, string(c.raw))
 		c.request.Key = keys[0]
 		next.ServeHTTP(w, r)
 	})
@@ -45,9 +46,10 @@ func isKey(key string) bool {
 	return key != "" && len(key) <= maxIdempotencyKey
 }
 
-// fingerprint digests what makes two requests the same. Each part goes in with its length.
-func fingerprint(parts ...string) []byte {
-	h := sha256.New()
+// fingerprint digests what makes two requests the same, under a key: bodies hold secrets, and who reads the digests must not
+// be able to try guesses. Each part goes in with its length.
+func (s *server) fingerprint(parts ...string) []byte {
+	h := hmac.New(sha256.New, s.cfg.MarkerKey)
 	for _, p := range parts {
 		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p)))) // never fails (hash.Hash)
 		_, _ = h.Write([]byte(p))

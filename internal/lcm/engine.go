@@ -367,7 +367,7 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 			return 0, false, err
 		}
 		rec.Tries++
-		r.log.Warn("a step failed and is tried again", "step", step.Name, "error", scrub(r.op, err.Error()))
+		r.log.Warn("a step failed and is tried again", "step", step.Name, "error", r.scrub(err.Error()))
 		progress = Wait(time.Second+rand.N(time.Second), "%v", err)
 	}
 	if !progress.Finished() {
@@ -380,7 +380,9 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 				return 0, false, err
 			}
 		}
-		r.log.Debug("waiting", "step", step.Name, "for", progress.Note, "again", progress.After())
+		if r.log.Enabled(ctx, slog.LevelDebug) {
+			r.log.Debug("waiting", "step", step.Name, "for", r.scrub(progress.Note), "again", progress.After())
+		}
 		return progress.After(), false, nil
 	}
 	rec.Done, rec.DoneAt = true, e.Now()
@@ -483,7 +485,7 @@ func (r *run) store(ctx context.Context, t *Transition) error {
 			return err
 		}
 		r.asked = asked.Mode
-		if len(t.Entered) == 0 { // else it has come too late for the state that ends with this
+		if Live(r.op.State) { // else it has come too late
 			r.op.CancelPending, r.op.CancelMode = true, asked.Mode
 		}
 	}
@@ -540,7 +542,7 @@ func (r *run) failed(ctx context.Context, step Step, err error) (time.Duration, 
 	if r.op.State == sol003.LcmOperationStateStarting {
 		state = sol003.LcmOperationStateRolledBack
 	}
-	why := failure(r.op, step.Name, err)
+	why := r.failure(step.Name, err)
 	r.log.Error("the operation failed", "step", step.Name, "state", string(state), "error", why)
 	// What the failed step put into its working copies is as if never done; what earlier steps recorded stands.
 	affected := r.x.Instance.Info
@@ -559,7 +561,9 @@ func (r *run) failed(ctx context.Context, step Step, err error) (time.Duration, 
 	if r.op.State == sol003.LcmOperationStateProcessing && r.op.Operation != sol003.LcmOperationTypeTerminate {
 		r.op.Changes = ResourceChanges(r.x.Before.Info, affected)
 	}
-	r.op.FailedStep = step.Name
+	if r.op.State != sol003.LcmOperationStateRollingBack {
+		r.op.FailedStep = step.Name
+	}
 	r.pending.Steps = r.undo(step.RetryFrom)
 	r.enter(state)
 	if err := r.commit(ctx, nil); err != nil {
@@ -581,13 +585,13 @@ func (r *run) undo(from string) []StepRecord {
 }
 
 // failure words why an operation failed as Tacker's users know it, with the step that said it.
-func failure(op *OpOcc, step string, err error) string {
-	detail := err.Error()
+func (r *run) failure(step string, err error) string {
+	op, detail := r.op, err.Error()
 	var e *Error
 	if errors.As(err, &e) {
 		detail = e.Detail
 	}
-	detail = scrub(op, detail)
+	detail = r.scrub(detail)
 	switch op.Operation {
 	case sol003.LcmOperationTypeInstantiate:
 		return fmt.Sprintf("Vnf instantiation failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)
@@ -602,12 +606,34 @@ func failure(op *OpOcc, step string, err error) string {
 	}
 }
 
-// scrub takes the secrets of the operation's request out of a text that others than us have had a hand in: a script may
-// print its parameters, a VIM may repeat them.
-func scrub(op *OpOcc, text string) string {
-	var params any
-	if json.Unmarshal(op.Params, &params) == nil {
-		for _, s := range Secrets(params) {
+// scrub takes the secrets that the operation goes by out of a text that others than us have had a hand in: a script may print
+// its parameters, a VIM may repeat them.
+func (r *run) scrub(text string) string {
+	sources := []json.RawMessage{r.op.Params}
+	if x := r.x; x != nil {
+		for _, v := range []any{x.Grant, x.Instance.Request, x.Instance.VimConnections, x.Before.Request} {
+			if raw, err := json.Marshal(v); err == nil {
+				sources = append(sources, raw)
+			}
+		}
+		sources = append(sources, x.Instance.Infra, x.Before.Infra)
+		if x.Target != nil {
+			for _, s := range Secrets(x.Target.Auth) {
+				text = strings.ReplaceAll(text, s, Redacted)
+			}
+		}
+	}
+	for owner, raw := range r.op.Work {
+		if owner != instanceOwner && owner != beforeOwner { // those are the instance
+			sources = append(sources, raw)
+		}
+	}
+	for _, raw := range sources {
+		var v any
+		if json.Unmarshal(raw, &v) != nil {
+			continue
+		}
+		for _, s := range Secrets(v) {
 			text = strings.ReplaceAll(text, s, Redacted)
 		}
 	}

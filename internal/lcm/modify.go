@@ -63,8 +63,11 @@ func (m modification) pairs(name string, to *map[string]any) (changed map[string
 		return map[string]any{}
 	}
 	*to = merge(*to, p)
-	return p
+	return withoutNulls(p)
 }
+
+// withoutNulls returns a copy of a merge patch without what it removes.
+func withoutNulls(p map[string]any) map[string]any { return merge(nil, p) }
 
 // apply changes the instance and returns what has changed (SOL003 v2.6.1 §5.5.2.12a). to is the package that the instance is
 // to have, nil for the one it has.

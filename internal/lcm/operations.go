@@ -272,6 +272,9 @@ func (r *run) start(_ context.Context, x *Execution) (Progress, error) {
 	return Done(), nil
 }
 
+// longestGrace is the longest graceful timeout that is kept to, in seconds: ten years.
+const longestGrace = 10 * 365 * 24 * 3600
+
 // grace returns the wait that an operation which shuts the VNF down gracefully begins with, nil for none.
 func (r *run) grace() *Step {
 	var seconds int
@@ -291,7 +294,7 @@ func (r *run) grace() *Step {
 	if seconds <= 0 {
 		return nil
 	}
-	grace := time.Duration(seconds) * time.Second
+	grace := time.Duration(min(seconds, longestGrace)) * time.Second
 	return &Step{Name: "graceful-wait", own: true, Idle: true, Run: func(_ context.Context, x *Execution) (Progress, error) {
 		if left := grace - x.Now().Sub(x.Begun); left > 0 {
 			return Wait(left, "the graceful timeout of %s", grace), nil
@@ -477,7 +480,7 @@ func aspectChanges(x *Execution) ([]AspectChange, error) {
 		if req.Type == sol003.ScaleVnfRequestTypeIn {
 			c.To = c.From - cmp.Or(req.NumberOfSteps, 1)
 		}
-		return []AspectChange{c}, nil
+		return []AspectChange{c}, withinLevels(x.Flavour, c)
 	}
 	var req sol003.ScaleVnfToLevelRequest
 	if err := x.Params(&req); err != nil {
@@ -487,10 +490,26 @@ func aspectChanges(x *Execution) ([]AspectChange, error) {
 	var out []AspectChange
 	for _, s := range x.Before.Info.ScaleStatus {
 		if level, ok := to[s.AspectId]; ok && level != s.ScaleLevel {
-			out = append(out, AspectChange{ID: s.AspectId, From: s.ScaleLevel, To: level})
+			c := AspectChange{ID: s.AspectId, From: s.ScaleLevel, To: level}
+			if err := withinLevels(x.Flavour, c); err != nil {
+				return nil, err
+			}
+			out = append(out, c)
 		}
 	}
 	return out, nil
+}
+
+// withinLevels refuses a change beyond the aspect's levels, whatever was checked before.
+func withinLevels(f *vnfd.Flavour, c AspectChange) error {
+	a, ok := f.Aspect(c.ID)
+	if !ok {
+		return Errorf(KindTerminal, "flavour '%s' has no scaling aspect '%s'", f.ID, c.ID)
+	}
+	if c.To < 0 || c.To > a.MaxLevel {
+		return Errorf(KindTerminal, "aspect '%s' cannot go from level %d to %d: it has the levels 0 to %d", c.ID, c.From, c.To, a.MaxLevel)
+	}
+	return nil
 }
 
 func scaleLevels(info *sol003.InstantiatedVnfInfo) map[string]int {
@@ -531,8 +550,7 @@ func (r *run) planHealing(x *Execution) error {
 	if err != nil {
 		return err
 	}
-	info.VnfState = x.Instance.Info.VnfState
-	x.Instance.Info = info
+	x.Instance.Info = info // what is made anew runs
 	return nil
 }
 

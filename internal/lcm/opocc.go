@@ -60,13 +60,6 @@ func (w Work) with(owner string, raw json.RawMessage) Work {
 	return out
 }
 
-// without returns a copy that has no work of the owner.
-func (w Work) without(owner string) Work {
-	out := maps.Clone(w)
-	delete(out, owner)
-	return out
-}
-
 // Live states are those in which the engine has work to do.
 func Live(s sol003.LcmOperationState) bool {
 	return s == sol003.LcmOperationStateStarting || s == sol003.LcmOperationStateProcessing || s == sol003.LcmOperationStateRollingBack

@@ -186,12 +186,14 @@ func (r *run) rolledBack(ctx context.Context, x *Execution) (Progress, error) {
 			}
 		}
 	}
+	now := x.Instance
+	x.Instance = x.Before.Clone()
+	x.Instance.Infra = now.Infra
+	if sameLayout(now.Info, x.Before.Info) { // the driver has looked what the resources are now
+		x.Instance.Info = now.Info
+	}
 	if r.op.Operation == sol003.LcmOperationTypeInstantiate {
 		clearInstance(x.Instance)
-	} else {
-		kept := x.Instance.Infra
-		x.Instance = x.Before.Clone()
-		x.Instance.Infra = kept
 	}
 	return r.end(ctx, "rolled-back", sol003.LcmOperationStateRolledBack)
 }

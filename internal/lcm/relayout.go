@@ -1,6 +1,8 @@
 package lcm
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -308,4 +310,40 @@ func pairUp[T any](ids map[string]string, now, was []T, key func(T) (kind, id st
 		}
 		old[kind] = of[1:]
 	}
+}
+
+// sameLayout tells whether two instances consist of the same, whatever resources that is made of.
+func sameLayout(a, b *sol003.InstantiatedVnfInfo) bool {
+	return a != nil && b != nil && bytes.Equal(outline(a), outline(b))
+}
+
+// outline encodes an instance without its resources and what follows from them.
+func outline(info *sol003.InstantiatedVnfInfo) []byte {
+	i := (&Instance{Info: info}).Clone().Info
+	i.VnfcInfo, i.VnfState = nil, ""
+	for n := range i.VnfcResourceInfo {
+		v := &i.VnfcResourceInfo[n]
+		v.ComputeResource, v.Metadata = sol003.ResourceHandle{}, nil
+	}
+	for n := range i.VirtualStorageResourceInfo {
+		i.VirtualStorageResourceInfo[n].StorageResource = sol003.ResourceHandle{}
+	}
+	links := func(ports []sol003.VnfLinkPortInfo) {
+		for p := range ports {
+			ports[p].ResourceHandle = sol003.ResourceHandle{}
+		}
+	}
+	for n := range i.VnfVirtualLinkResourceInfo {
+		i.VnfVirtualLinkResourceInfo[n].NetworkResource = sol003.ResourceHandle{}
+		links(i.VnfVirtualLinkResourceInfo[n].VnfLinkPorts)
+	}
+	for n := range i.ExtManagedVirtualLinkInfo {
+		i.ExtManagedVirtualLinkInfo[n].NetworkResource = sol003.ResourceHandle{}
+		links(i.ExtManagedVirtualLinkInfo[n].VnfLinkPorts)
+	}
+	raw, err := json.Marshal(i)
+	if err != nil {
+		panic("lcm: an InstantiatedVnfInfo always marshals: " + err.Error())
+	}
+	return raw
 }

@@ -1,6 +1,7 @@
 package lcm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -136,7 +137,12 @@ func (s *Service) accept(ctx context.Context, scope Scope, i *Instance, op *OpOc
 	}
 	op.Fence, op.Seq, op.Work = 1, 1, Work{choiceOwner: work}
 	s.probe(string(op.Operation) + "/accept/before")
-	if err := s.Store.Accept(ctx, scope, op, i.State, ifMatch); err != nil {
+	// What was checked must still hold: the instance is the one that was read.
+	err = s.Store.Accept(ctx, scope, op, i.State, cmp.Or(ifMatch, i.Version))
+	if ifMatch == 0 && Is(err, KindPrecondition) {
+		return "", Errorf(KindConflict, "Vnf instance %s has just been changed by another operation. Look at it again before you start %s.", i.ID, op.Operation)
+	}
+	if err != nil {
 		return "", err
 	}
 	s.probe(string(op.Operation) + "/accept/after")

@@ -100,7 +100,7 @@ func (s *Service) Scale(ctx context.Context, scope Scope, id string, req sol003.
 	switch {
 	case req.Type == sol003.ScaleVnfRequestTypeIn && level < steps:
 		return "", Titled(KindInvalid, "can not scale_in", "can not scale_in")
-	case req.Type == sol003.ScaleVnfRequestTypeOut && level+steps > aspect.MaxLevel:
+	case req.Type == sol003.ScaleVnfRequestTypeOut && steps > aspect.MaxLevel-level:
 		return "", Titled(KindInvalid, "can not scale_out", "can not scale_out")
 	}
 	auto, _ := req.AdditionalParams["is_auto"].(string)
@@ -200,7 +200,7 @@ func (s *Service) Operate(ctx context.Context, scope Scope, id string, req sol00
 	if err != nil {
 		return "", err
 	}
-	if i.Info.VnfState == req.ChangeStateTo {
+	if i.Info.VnfState == req.ChangeStateTo && !slices.ContainsFunc(i.Info.VnfcInfo, func(v sol003.VnfcInfo) bool { return v.VnfcState != req.ChangeStateTo }) {
 		return "", Errorf(KindConflict, "Vnf instance %s is %s already.", i.ID, req.ChangeStateTo)
 	}
 	return s.accept(ctx, scope, i, &OpOcc{Operation: sol003.LcmOperationTypeOperate, Params: raw}, c, 0)
@@ -254,7 +254,29 @@ func (s *Service) Modify(ctx context.Context, scope Scope, id string, raw json.R
 	if c.PackageID, err = s.modifiedPackage(ctx, scope, i, m); err != nil {
 		return "", err
 	}
+	if err := s.staysWhere(ctx, scope, i, m); err != nil {
+		return "", err
+	}
 	return s.accept(ctx, scope, i, &OpOcc{Operation: sol003.LcmOperationTypeModifyInfo, Params: raw}, c, ifMatch)
+}
+
+// staysWhere refuses a modification by which the instance's connections would lead to another VIM or region than the one that
+// it lives in: what it consists of would be lost.
+func (s *Service) staysWhere(ctx context.Context, scope Scope, i *Instance, m modification) error {
+	if _, given := m.patch["vimConnectionInfo"]; !given {
+		return nil
+	}
+	after := i.Clone()
+	m.apply(after, nil)
+	for _, conn := range after.VimConnections {
+		if err := s.sameVIM(ctx, scope, i, []sol003.VimConnectionInfo{conn}); err != nil {
+			return err
+		}
+	}
+	if was, is := regionOf(i), regionOf(after); was != is {
+		return Errorf(KindInvalid, "vimConnectionInfo: vnf instance %s is in region '%s' of its VIM; it cannot be moved to '%s'.", i.ID, was, is)
+	}
+	return nil
 }
 
 // modifiedPackage finds the package that a modification names by vnfdId or, without one, by vnfPkgId; "" when it names none or

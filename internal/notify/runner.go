@@ -124,7 +124,7 @@ func (r *runner) timer() <-chan time.Time {
 			next = t
 		}
 	}
-	if free := r.started.Add(r.d.cfg.RetryMin); r.down() && (r.more || !next.IsZero() && next.Before(free)) {
+	if free := r.started.Add(r.d.cfg.RetryMin); r.down() && (r.more && len(r.waiting) < maxWaiting || !next.IsZero() && next.Before(free)) {
 		next = free
 	}
 	if next.IsZero() {

@@ -159,7 +159,8 @@ func (s *Store) Deliveries(ctx context.Context, subscriptionID string, pass []st
 	rows, err := s.Pool.Query(ctx, `
 		SELECT d.seq, d.vnf_instance_id::text, d.attempts, d.next_at, n.id::text, coalesce(n.op_occ_id::text, ''), n.created_at, n.body
 		FROM (SELECT * FROM deliveries WHERE subscription_id = $1 AND vnf_instance_id <> ALL ($2::uuid[]) ORDER BY seq LIMIT $3) AS d
-		JOIN notifications n ON n.id = d.notification_id ORDER BY d.seq`, subscriptionID, pass, limit)
+		JOIN notifications n ON n.id = d.notification_id
+		WHERE EXISTS (SELECT 1 FROM subscriptions WHERE id = $1) ORDER BY d.seq`, subscriptionID, pass, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read what subscription %s is to be told: %w", subscriptionID, err)
 	}

@@ -17,6 +17,10 @@ import (
 
 const opOccsTable = "vnf_lcm_op_occs"
 
+// opOccVersion is the version of an op occ's representation: it changes with the state, with a request to cancel, and with the
+// grant.
+const opOccVersion = `t.seq * 8 + CASE t.cancel_mode WHEN 'GRACEFUL' THEN 1 WHEN 'FORCEFUL' THEN 2 ELSE 0 END * 2 + (t.body ->> 'grantId' IS NOT NULL)::int`
+
 func noOpOcc(id string) error {
 	return lcm.Titled(lcm.KindNotFound, "VnfLcmOpOcc NOT FOUND", "Can not find requested vnf lcm operation occurrence: %s", id)
 }
@@ -386,6 +390,16 @@ func (s *Store) Commit(ctx context.Context, t *lcm.Transition) error {
 		return nil
 	case asked != nil && *asked != string(t.Asked):
 		return &lcm.CancelRequestedError{Mode: sol003.CancelModeType(*asked)}
+	}
+	// The statement may have waited for a request to cancel that it saw only when it came to the row: look at it anew.
+	err = s.Pool.QueryRow(ctx, `SELECT coalesce(cancel_mode, '') FROM vnf_lcm_op_occs WHERE id = $1 AND fence = $2`, op.ID, op.Fence).Scan(&asked)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return lcm.ErrStale
+	case err != nil:
+		return err
+	case asked != nil && *asked != "" && *asked != string(t.Asked):
+		return &lcm.CancelRequestedError{Mode: sol003.CancelModeType(*asked)}
 	default:
 		return lcm.ErrStale
 	}
@@ -462,7 +476,7 @@ func (s *Store) OpOccBody(ctx context.Context, scope lcm.Scope, id string) (lcm.
 		return lcm.Body{}, noOpOcc(id)
 	}
 	b := lcm.Body{ID: id}
-	err := s.Pool.QueryRow(ctx, `SELECT seq, body FROM vnf_lcm_op_occs WHERE id = $1 AND ($2 OR project_id = $3)`,
+	err := s.Pool.QueryRow(ctx, `SELECT `+opOccVersion+`, body FROM vnf_lcm_op_occs t WHERE id = $1 AND ($2 OR project_id = $3)`,
 		id, scope.Admin, scope.ProjectID).Scan(&b.Version, &b.JSON)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

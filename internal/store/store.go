@@ -77,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.QueryBudget = defaultQueryBudget
 	}
 	s := &Store{Pool: pool, Sealer: cfg.Sealer, Log: cfg.Log, queryBudget: cfg.QueryBudget, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }}
-	// This client only inserts; its own announcements are all but off, since the announcer makes them.
+	// This client inserts, and makes waiting jobs due; its own announcements are all but off, since the announcer makes them.
 	s.River, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: riverLog(cfg.Log), FetchCooldown: 24 * time.Hour, FetchPollInterval: 24 * time.Hour})
 	if err != nil {
 		pool.Close()

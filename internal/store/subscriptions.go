@@ -213,7 +213,7 @@ func (s *Store) DeleteSubscription(ctx context.Context, scope lcm.Scope, id stri
 		return missing
 	}
 	err := inTx(ctx, s.Pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `DELETE FROM subscriptions WHERE id = $1 AND ($2 OR project_id = $3)`, id, scope.Admin, scope.ProjectID)
+		tag, err := tx.Exec(ctx, `DELETE FROM subscriptions WHERE id = $1 AND ($2 OR project_id = $3 AND NOT all_projects)`, id, scope.Admin, scope.ProjectID)
 		if err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func (s *Store) SubscriptionBody(ctx context.Context, scope lcm.Scope, id string
 		return lcm.Body{}, noSubscription(id)
 	}
 	b := lcm.Body{ID: id}
-	err := s.Pool.QueryRow(ctx, `SELECT version, body FROM subscriptions WHERE id = $1 AND ($2 OR project_id = $3)`,
+	err := s.Pool.QueryRow(ctx, `SELECT version, body FROM subscriptions WHERE id = $1 AND ($2 OR project_id = $3 AND NOT all_projects)`,
 		id, scope.Admin, scope.ProjectID).Scan(&b.Version, &b.JSON)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

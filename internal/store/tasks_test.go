@@ -253,6 +253,7 @@ func TestRefusedTasks(t *testing.T) {
 		{id, sol003.LcmOperationTypeScale, `{"type":"SCALE_OUT","aspectId":"none"}`, lcm.KindInvalid, "aspectId not in ScaleStatus"},
 		{id, sol003.LcmOperationTypeScale, `{"type":"SCALE_IN","aspectId":"workers"}`, lcm.KindInvalid, "can not scale_in"},
 		{id, sol003.LcmOperationTypeScale, `{"type":"SCALE_OUT","aspectId":"workers","numberOfSteps":4}`, lcm.KindInvalid, "can not scale_out"},
+		{id, sol003.LcmOperationTypeScale, `{"type":"SCALE_OUT","aspectId":"workers","numberOfSteps":9223372036854775807}`, lcm.KindInvalid, "can not scale_out"},
 		{id, sol003.LcmOperationTypeScaleToLevel, `{"instantiationLevelId":"none"}`, lcm.KindInvalid, "No instantiation level"},
 		{id, sol003.LcmOperationTypeScaleToLevel, `{"scaleInfo":[{"aspectId":"workers","scaleLevel":9}]}`, lcm.KindInvalid, "between 0 and 3"},
 		{id, sol003.LcmOperationTypeHeal, `{"vnfcInstanceId":["none"]}`, lcm.KindInvalid, "Vnfc id none not present"},
@@ -564,5 +565,56 @@ func (b *bench) history(t testing.TB, id string) {
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSecretsOfEarlierRequests: what an instance was instantiated with is in no later operation's error.
+func TestSecretsOfEarlierRequests(t *testing.T) {
+	b := newBench(t)
+	var broken atomic.Bool
+	b.vim.hook = func(string, *lcm.Execution) (lcm.Progress, error) {
+		if broken.Load() {
+			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "the script raised: password=tell-nobody")
+		}
+		return lcm.Done(), nil
+	}
+	b.serve(t)
+	id := b.create(t)
+	b.await(t, b.instantiate(t, id), sol003.LcmOperationStateCompleted)
+	broken.Store(true)
+	op, err := b.task(t, id, sol003.LcmOperationTypeHeal, `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := b.await(t, op, sol003.LcmOperationStateFailedTemp)
+	if containsSecret(failed.Error.Detail) || !strings.Contains(failed.Error.Detail, "the script raised") {
+		t.Errorf("error %q", failed.Error.Detail)
+	}
+	var told string
+	if err := b.st.Pool.QueryRow(context.Background(), `SELECT string_agg(body::text, ' ') FROM notifications WHERE op_occ_id = $1`, op).Scan(&told); err != nil {
+		t.Fatal(err)
+	}
+	if containsSecret(told) {
+		t.Errorf("notifications %s", told)
+	}
+}
+
+// TestStaleRequest: what was checked on an instance that another operation has changed since is a conflict.
+func TestStaleRequest(t *testing.T) {
+	b, _ := newTaskBench(t)
+	b.serve(t)
+	id := b.create(t)
+	b.done(t, id, sol003.LcmOperationTypeInstantiate, strings.Replace(withLinks, "{", `{"instantiationLevelId":"large",`, 1))
+	var asked atomic.Bool
+	b.svc.Probe = func(point string) {
+		if point == "SCALE/accept/before" && asked.CompareAndSwap(false, true) { // another comes through after the first's check
+			b.done(t, id, sol003.LcmOperationTypeScale, `{"type":"SCALE_IN","aspectId":"workers","numberOfSteps":2}`)
+		}
+	}
+	if _, err := b.task(t, id, sol003.LcmOperationTypeScale, `{"type":"SCALE_IN","aspectId":"workers"}`); !lcm.Is(err, lcm.KindConflict) {
+		t.Errorf("a stale request: %v", err)
+	}
+	if got := b.instance(t, id).Info.ScaleStatus[0].ScaleLevel; got != 0 {
+		t.Errorf("level %d", got)
 	}
 }

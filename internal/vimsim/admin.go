@@ -23,6 +23,8 @@ type State struct {
 	Volumes []map[string]any `json:"volumes"`
 	Images  []map[string]any `json:"images"`
 	Flavors []map[string]any `json:"flavors"`
+	// Networks include the predefined ones.
+	Networks []map[string]any `json:"networks"`
 	// Journal lists the changing requests received.
 	Journal []Entry `json:"journal"`
 }
@@ -52,7 +54,8 @@ func (c *Cloud) State() State {
 	c.mu.Lock()
 	st := State{
 		Ports: c.net.ports.list(nil), Volumes: c.cinder.volumes.list(nil), Images: c.images.list(nil), Flavors: c.nova.flavors.list(nil),
-		Servers: []map[string]any{}, Stacks: []StackState{},
+		Networks: c.net.networks.list(nil),
+		Servers:  []map[string]any{}, Stacks: []StackState{},
 	}
 	var roots []*stack
 	live, nested := 0, 0
@@ -86,7 +89,7 @@ func (c *Cloud) State() State {
 		"floatingips": c.net.floatingips.len(), "keypairs": c.nova.keys.len(), "qos_policies": c.net.qos.len(), "tokens": len(c.keys.tokens),
 	}
 	c.mu.Unlock()
-	for _, l := range [][]map[string]any{st.Ports, st.Volumes, st.Images, st.Flavors} {
+	for _, l := range [][]map[string]any{st.Ports, st.Volumes, st.Images, st.Flavors, st.Networks} {
 		for i, d := range l {
 			l[i] = public(d)
 		}

@@ -23,7 +23,8 @@ type Fault struct {
 	// Name is a glob over the resource's, its server's or port's, or the
 	// top-level stack's name; empty matches all.
 	Name string `json:"name,omitempty"`
-	// Action is create, update, delete, get or "*" (also when empty).
+	// Action is create, update, delete, get or "*" (also when empty); of servers
+	// also start and stop, as Nova is asked to.
 	Action string `json:"action,omitempty"`
 	// Effect is fail, hang, slow, http, reset, truncate or quota.
 	Effect string `json:"effect"`

@@ -248,7 +248,13 @@ func (c *Cloud) adjust(policy, g *resource) {
 	g.metadata = with(g.metadata, "scaling_in_progress", true)
 	child := g.nested
 	c.begin(child, actUpdate, func() { child.tmpl, child.values = tm, pseudo(child) }, func(ctx context.Context) error {
-		return c.converge(ctx, child, actUpdate)
+		err := c.converge(ctx, child, actUpdate)
+		if ctx.Err() != nil { // cancelled or superseded: nothing else tells the group
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.endScaling(g, cooldown, "", false)
+		}
+		return err
 	}, func(err error) {
 		child.updated = c.clk.Now()
 		c.finish(child, actUpdate, err, nil)

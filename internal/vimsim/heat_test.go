@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestClusterLifecycle(t *testing.T) {
@@ -37,6 +38,8 @@ func TestClusterLifecycle(t *testing.T) {
 		})
 	}
 	first := l.ofType("vnflcm_1", id, "node.yaml")
+	// Members of one second go by name; these are to be the older ones.
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	scale("workers_scale_out", 6)
 	scale("workers_scale_out", 7)
 	l.heat("POST", "/stacks/vnflcm_1/"+id+"/resources/workers_scale_out/signal", nil)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -205,10 +206,7 @@ func (c *Cloud) createServer(r *request, q doc) (reply, error) {
 		return reply{}, err
 	}
 	if s.status == "BUILD" {
-		lat, known := c.latency["OS::Nova::Server"]
-		if !known {
-			lat = c.latency["*"]
-		}
+		lat := c.serverLatency()
 		if lat <= 0 {
 			c.activate(s)
 		} else {
@@ -236,15 +234,15 @@ func (c *Cloud) serverAction(r *request, q doc) (reply, error) {
 	for act, arg := range q {
 		switch act {
 		case "os-start":
-			if s.status != "SHUTOFF" {
+			if s.status != "SHUTOFF" || s.task != "" {
 				return reply{}, conflict("start")
 			}
-			s.status, s.power = "ACTIVE", 1
+			c.power(s, "start", "powering-on", "ACTIVE", 1)
 		case "os-stop":
-			if s.status != "ACTIVE" && s.status != "ERROR" {
+			if s.status != "ACTIVE" && s.status != "ERROR" || s.task != "" {
 				return reply{}, conflict("stop")
 			}
-			s.status, s.power = "SHUTOFF", 4
+			c.power(s, "stop", "powering-off", "SHUTOFF", 4)
 		case "reboot":
 			s.status, s.power = "ACTIVE", 1
 		case "os-resetState":
@@ -263,6 +261,50 @@ func (c *Cloud) serverAction(r *request, q doc) (reply, error) {
 	}
 	s.updated = c.clk.Now().UTC().Format(novaTime)
 	return status(202, nil)
+}
+
+func (c *Cloud) serverLatency() time.Duration {
+	if lat, known := c.latency["OS::Nova::Server"]; known {
+		return lat
+	}
+	return c.latency["*"]
+}
+
+// power brings a server to a power state, at once or after a server's latency,
+// in which its task shows. Faults of OS::Nova::Server with the action start or
+// stop hit it: one that fails leaves it in ERROR.
+func (c *Cloud) power(s *server, action, task, status string, power int64) {
+	f := c.engineFault("OS::Nova::Server", action, s.name)
+	settle := func() {
+		if s.task, s.updated = "", c.now(); f != nil && (f.Effect == EffectFail || f.Effect == EffectQuota) {
+			c.breakServer(s, 500, orText(f.Reason, "An injected fault."))
+			return
+		}
+		s.status, s.power, s.fault = status, power, nil
+	}
+	lat := c.serverLatency()
+	hang := false
+	if f != nil && (f.Effect == EffectSlow || f.Effect == EffectHang) {
+		lat += time.Duration(f.Delay)
+		hang = f.Effect == EffectHang && f.Delay == 0
+	}
+	if lat <= 0 && !hang {
+		settle()
+		return
+	}
+	s.task = task
+	if hang {
+		return
+	}
+	c.goFunc(func() {
+		if c.sleep(c.ctx, lat) == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if s.task == task {
+				settle()
+			}
+		}
+	})
 }
 
 func (c *Cloud) routeFlavors(r chi.Router, locked func(handlerFunc) http.HandlerFunc, body func(string, func(*request, doc) (reply, error)) http.HandlerFunc) {

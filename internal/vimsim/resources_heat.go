@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim/hot"
@@ -236,7 +237,8 @@ func groupTemplate(members map[string]any) (*hot.Template, error) {
 }
 
 // sortedMembers lists a group's members in the order in which they go: failed
-// ones first, then by age.
+// ones first, then by age, in the whole seconds that Heat's database keeps, and
+// then by name.
 func sortedMembers(r *resource) []*resource {
 	if r.nested == nil {
 		return nil
@@ -249,7 +251,10 @@ func sortedMembers(r *resource) []*resource {
 			}
 			return 1
 		}
-		return int(a.seq - b.seq)
+		if n := a.created.Truncate(time.Second).Compare(b.created.Truncate(time.Second)); n != 0 {
+			return n
+		}
+		return strings.Compare(a.name, b.name)
 	})
 	return l
 }

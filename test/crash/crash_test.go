@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
 )
 
@@ -20,8 +20,11 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // takeoverLimit is how long a dead node's work may lie there.
 const takeoverLimit = 15 * time.Second
 
-// lanesEach is how many clusters of each arrangement run at the same time.
-const lanesEach = 2
+// The instances that nodes die for, by the number of nodes.
+var samples = map[int]sample{1: multiPort, 3: cluster}
+
+// lanes is how many clusters run at the same time, by the number of nodes: takeovers are mostly waited for.
+var lanes = map[int]int{1: 2, 3: 4}
 
 // essential are points that must be among those found: when one of them has another name, this suite is to be looked at.
 var essential = []string{
@@ -33,75 +36,94 @@ var essential = []string{
 	"TERMINATE/accept/before", "TERMINATE/accept/after", "TERMINATE/infra:stack-delete/before",
 	"TERMINATE/infra:stack-delete/after", "TERMINATE/infra:stack-delete/recorded", "TERMINATE/infra:images-delete/before",
 	"TERMINATE/infra:images-delete/after", "TERMINATE/infra:images-delete/recorded", "TERMINATE/finish/before", "TERMINATE/finish/recorded",
+	"SCALE/accept/after", "SCALE/leaving:leaving/after", "SCALE/finish/recorded", "HEAL/infra:mark/after", "HEAL/infra:stack-update/after",
+	"HEAL/infra:respawn-stack-delete/after", "HEAL/infra:stack-create/after", "CHANGE_EXT_CONN/infra:stack-update/recorded",
+	"OPERATE/infra:servers/after", "MODIFY_INFO/accept/after", "MODIFY_INFO/finish/before",
+	"PROCESSING/accept/before", "PROCESSING/accept/after", "ROLLING_BACK/accept/after", "FAILED/accept/after", "CANCEL/accept/before", "CANCEL/accept/after",
+	"ROLLBACK-INSTANTIATE/infra:rollback-stack-delete/after", "ROLLBACK-INSTANTIATE/rolled-back/before", "ROLLBACK-SCALE/rolled-back/recorded",
 	"onboard:download:before", "onboard:download:after", "onboard:open:before", "onboard:verify:after", "onboard:vnfd:after",
 	"onboard:onboard:before", "onboard:onboard:after",
 }
 
-// job is one run, or the two of an instance's life.
+// job is one run of onboarding, or one instance's life.
 type job struct {
-	by                         string // how a package is uploaded; empty for a life
-	point                      string
-	atInstantiate, atTerminate string
+	by, point string // how a package is uploaded, and where a node dies; empty for a life
+	deaths    []dying
 }
 
-func (j job) name() string {
-	if j.by != "" {
-		return j.by + "," + j.point
-	}
-	return strings.ReplaceAll(strings.Trim(j.atInstantiate+","+j.atTerminate, ","), "/", " ") // a slash is a subtest's
+// dying is an act with the point at which a node dies.
+type dying struct {
+	act   string
+	point string
 }
 
-// TestCrash finds out every point of onboarding, INSTANTIATE and TERMINATE, and has a node die at each, the only one
-// and one of three.
+func (d dying) name() string { return d.act + ", " + strings.ReplaceAll(d.point, "/", " ") } // a slash is a subtest's
+
+// TestCrash finds out every point of onboarding and of every act, and has a node die at each: one of three at all of
+// them, the only one at those of requests and of steps with an effect, and at all of INSTANTIATE, TERMINATE and onboarding.
 func TestCrash(t *testing.T) {
-	ref, jobs := discover(t)
-	var mu sync.Mutex
-	var outs []outcome
-	var wg sync.WaitGroup
 	began := time.Now()
-	for _, nodes := range []int{1, 3} {
-		for n := range lanesEach {
-			wg.Go(func() {
-				t.Run(fmt.Sprintf("%s,lane %d", arrangement(nodes), n), func(t *testing.T) {
-					var mine []job
-					for i := n; i < len(jobs); i += lanesEach {
-						mine = append(mine, jobs[i])
-					}
-					got := runLane(t, ref, nodes, mine)
-					mu.Lock()
-					defer mu.Unlock()
-					outs = append(outs, got...)
-				})
-			})
+	refs, jobs := map[int]reference{}, map[int][]job{}
+	var mu sync.Mutex
+	parallel := func(run func(nodes, lane int)) {
+		var wg sync.WaitGroup
+		for nodes := range samples {
+			for n := range lanes[nodes] {
+				wg.Go(func() { run(nodes, n) })
+			}
 		}
+		wg.Wait()
 	}
-	wg.Wait()
-	report(t, outs, time.Since(began))
+	parallel(func(nodes, n int) {
+		if n > 0 {
+			return
+		}
+		t.Run("points of "+samples[nodes].name, func(t *testing.T) {
+			ref, list := discover(t, samples[nodes], nodes == 1)
+			mu.Lock()
+			defer mu.Unlock()
+			refs[nodes], jobs[nodes] = ref, list
+		})
+	})
+	if t.Failed() {
+		return
+	}
+	var outs []outcome
+	parallel(func(nodes, n int) {
+		t.Run(fmt.Sprintf("%s,lane %d", arrangement(nodes), n), func(t *testing.T) {
+			var mine []job
+			for i := n; i < len(jobs[nodes]); i += lanes[nodes] {
+				mine = append(mine, jobs[nodes][i])
+			}
+			got := runLane(t, refs[nodes], nodes, mine)
+			mu.Lock()
+			defer mu.Unlock()
+			outs = append(outs, got...)
+		})
+	})
+	report(t, jobs, outs, time.Since(began))
 }
 
 // runLane does jobs on clusters of that many nodes: on one, until a run fails, which may have spoilt it.
-func runLane(t *testing.T, ref *reference, nodes int, jobs []job) (outs []outcome) {
+func runLane(t *testing.T, ref reference, nodes int, jobs []job) (outs []outcome) {
 	var l *lane
 	defer func() {
 		if l != nil {
 			l.close()
 		}
 	}()
-	for _, j := range jobs {
+	for n, j := range jobs {
 		if l == nil {
 			var err error
-			if l, err = newLane(t.Context(), t.TempDir(), nodes, false); err != nil {
+			if l, err = newLane(t.Context(), t.TempDir(), nodes, samples[nodes], false); err != nil {
 				t.Fatalf("set up a cluster of %d: %v", nodes, err)
 			}
 		}
-		ok := t.Run(j.name(), func(t *testing.T) {
-			got, err := l.do(t.Context(), ref, j)
-			if err != nil {
-				failRun(t, l, "%v", err)
-				return
-			}
-			outs = append(outs, got...)
-		})
+		name := j.by + "," + j.point
+		if j.by == "" {
+			name = fmt.Sprintf("life %d", n)
+		}
+		ok := t.Run(name, func(t *testing.T) { outs = append(outs, l.do(t, ref, j)...) })
 		if !ok {
 			l.close()
 			l = nil
@@ -110,19 +132,72 @@ func runLane(t *testing.T, ref *reference, nodes int, jobs []job) (outs []outcom
 	return outs
 }
 
-func (l *lane) do(ctx context.Context, ref *reference, j job) ([]outcome, error) {
-	if j.by == "" {
-		return l.life(ctx, ref, j.atInstantiate, j.atTerminate)
+// do does a job and returns what its runs without a failure have measured.
+func (l *lane) do(t *testing.T, ref reference, j job) (outs []outcome) {
+	ctx := t.Context()
+	if j.by != "" {
+		out, err := l.onboarding(ctx, j.by, j.point)
+		if err != nil {
+			failRun(t, l, "%v", err)
+			return nil
+		}
+		return []outcome{out}
 	}
-	out, err := l.onboarding(ctx, j.by, j.point)
-	return []outcome{out}, err
+	s, err := l.create(ctx)
+	if err != nil {
+		failRun(t, l, "%v", err)
+		return nil
+	}
+	for _, d := range j.deaths {
+		ok := t.Run(d.name(), func(t *testing.T) {
+			out, err := l.die(ctx, ref, s, d)
+			if err != nil {
+				failRun(t, l, "%s: %v", s, err)
+				return
+			}
+			outs = append(outs, out)
+		})
+		if !ok {
+			return outs
+		}
+	}
+	if err := l.remove(ctx, s); err != nil {
+		failRun(t, l, "%s: %v", s, err)
+	}
+	return outs
 }
 
-// discover goes through everything once without a death, and returns what that looks like and the runs to do.
-func discover(t *testing.T) (*reference, []job) {
+// die brings an instance into the shape that an act begins in, has a node die in the act, and judges what comes of it.
+func (l *lane) die(ctx context.Context, ref reference, s *subject, d dying) (outcome, error) {
+	a := actOf(d.act)
+	if err := l.bring(ctx, s, a.from); err != nil {
+		return outcome{}, fmt.Errorf("before: %w", err)
+	}
+	out, err := l.perform(ctx, s, a, d.point)
+	if err != nil {
+		return out, err
+	}
+	if err := l.judge(ctx, ref, s, a); err != nil {
+		return out, fmt.Errorf("afterwards: %w", err)
+	}
+	return out, l.revive(ctx)
+}
+
+// delivery are the points of the delivery of a notification.
+var delivery = []string{"notify/deliver/before", "notify/deliver/after"}
+
+// lastPoint is how the last point of an act ends, which is passed when its end has been seen already; "" when there is none.
+func lastPoint(a *act) string {
+	return map[sol003.LcmOperationState]string{
+		sol003.LcmOperationStateCompleted: "/finish/after", sol003.LcmOperationStateRolledBack: "/rolled-back/after",
+	}[a.states[len(a.states)-1]]
+}
+
+// discover goes through everything once without a death, and returns what that leaves behind and the jobs to do.
+func discover(t *testing.T, p sample, alone bool) (reference, []job) {
 	t.Helper()
 	ctx := t.Context()
-	l, err := newLane(ctx, t.TempDir(), 1, true)
+	l, err := newLane(ctx, t.TempDir(), 1, p, true)
 	if err != nil {
 		t.Fatalf("set up a cluster: %v", err)
 	}
@@ -133,62 +208,77 @@ func discover(t *testing.T) (*reference, []job) {
 			t.Fatalf("%v\n%s", err, l.tails())
 		}
 	}
-	take := func() []string {
-		p, err := l.points()
+	take := func(last string) []string {
+		p, err := l.points(ctx, last)
 		must(err)
-		return p
+		// Who is told of a notification when is a matter of chance.
+		return slices.DeleteFunc(p, func(p string) bool { return strings.HasPrefix(p, "notify/") })
 	}
-	take() // of the set-up
+	take("") // of the set-up
 	_, err = l.onboarding(ctx, byPUT, "")
 	must(err)
-	put := take()
+	put := take("onboard:onboard:after")
 	_, err = l.onboarding(ctx, byURI, "")
 	must(err)
-	uri := take()
+	uri := take("onboard:onboard:after")
 
-	ref := &reference{steps: map[string][]string{}}
-	since := l.mark()
-	vnf, err := l.api().CreateInstance(ctx, l.vnfd)
+	ref, points := reference{}, map[string][]string{}
+	s, err := l.create(ctx)
 	must(err)
-	_, err = l.operation(ctx, vnf.Id, instantiate, "")
-	must(err)
-	up := take()
-	ref.vim, ref.images = l.counts(), l.requests(since, "glance", http.MethodPost, "/images")
-	if ref.vim["servers"] != 5 || ref.vim["stacks"] != 1 || ref.images == 0 {
-		t.Fatalf("an instance has in the VIM %v with %d images, want 5 servers in a stack", ref.vim, ref.images)
-	}
-	_, err = l.operation(ctx, vnf.Id, terminate, "")
-	must(err)
-	down := take()
-	ops, err := l.api().OpOccs(ctx, vnf.Id)
-	must(err)
-	for _, o := range ops {
-		lines, err := l.journal(ctx, o.Id)
+	passed := slices.Concat(put, uri)
+	for n := range acts {
+		a := &acts[n]
+		for _, b := range way(s.shape, a.from) {
+			_, err := l.perform(ctx, s, b, "")
+			must(err)
+			take(lastPoint(b))
+		}
+		_, err := l.perform(ctx, s, a, "")
 		must(err)
-		for _, line := range lines {
-			ref.steps[string(o.Operation)] = append(ref.steps[string(o.Operation)], line.Name)
+		got := take(lastPoint(a))
+		passed = append(passed, got...)
+		tr, err := l.trace(ctx, s, a)
+		must(err)
+		must(l.expect(s, a, tr))
+		ref[a.name] = tr
+		if err := l.judge(ctx, ref, s, a); err != nil {
+			must(fmt.Errorf("%s: %w", a.name, err))
+		}
+		switch {
+		case a.plain:
+		case a.points != nil:
+			points[a.name] = a.points
+		default:
+			points[a.name] = got
 		}
 	}
-	must(l.judgeInstance(ctx, ref, vnf.Id, since, instantiate, terminate))
-
-	all := slices.Concat(put, uri, up, down)
+	must(l.remove(ctx, s))
 	for _, p := range essential {
-		if !slices.Contains(all, p) {
+		if !slices.Contains(passed, p) {
 			t.Errorf("the point %s is not passed any more", p)
 		}
 	}
-	t.Logf("points: %d of onboarding by PUT, %d by URI, %d of INSTANTIATE, %d of TERMINATE", len(put)+1, len(uri)+1, len(up), len(down))
-	var jobs []job
-	for i := range max(len(up), len(down)) {
-		j := job{}
-		if i < len(up) {
-			j.atInstantiate = up[i]
-		}
-		if i < len(down) {
-			j.atTerminate = down[i]
-		}
-		jobs = append(jobs, j)
+	for _, a := range []string{instantiate, modify, terminate} {
+		points[a] = append(points[a], delivery...)
 	}
+	t.Logf("points: %d of onboarding by PUT, %d by URI", len(put)+1, len(uri)+1)
+	var orderly, troubled []*act // that make a life
+	for n := range acts {
+		a := &acts[n]
+		all := len(points[a.name])
+		if alone && a.name != instantiate && a.name != terminate {
+			points[a.name] = effects(points[a.name])
+		}
+		if !a.plain {
+			t.Logf("points: %d of %s, %d of them are died at", all, a.name, len(points[a.name]))
+		}
+		if slices.ContainsFunc(acts[:n], func(a act) bool { return a.name == terminate }) {
+			troubled = append(troubled, a)
+		} else {
+			orderly = append(orderly, a)
+		}
+	}
+	jobs := append(lives(orderly, points), lives(troubled, points)...)
 	for _, p := range append(put, receiving) {
 		jobs = append(jobs, job{by: byPUT, point: p})
 	}
@@ -196,6 +286,23 @@ func discover(t *testing.T) (*reference, []job) {
 		jobs = append(jobs, job{by: byURI, point: p})
 	}
 	return ref, jobs
+}
+
+// lives makes lives of acts: in the first each dies at its first point, in the next at its second, as far as there are any.
+func lives(acts []*act, points map[string][]string) []job {
+	var jobs []job
+	for n := 0; ; n++ {
+		var j job
+		for _, a := range acts {
+			if n < len(points[a.name]) {
+				j.deaths = append(j.deaths, dying{a.name, points[a.name][n]})
+			}
+		}
+		if len(j.deaths) == 0 {
+			return jobs
+		}
+		jobs = append(jobs, j)
+	}
 }
 
 func arrangement(nodes int) string {
@@ -206,32 +313,42 @@ func arrangement(nodes int) string {
 }
 
 // report prints what was measured, and fails when a takeover by a living node took too long.
-func report(t *testing.T, outs []outcome, elapsed time.Duration) {
+func report(t *testing.T, jobs map[int][]job, outs []outcome, elapsed time.Duration) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "point\tone node: takeover s\tended s\tone of 3: takeover s\tended s\t\n")
 	type key struct{ scenario, point string }
-	byPoint := map[key]map[int]outcome{}
+	byPoint := map[key]map[int]*outcome{} // nil: the run failed
 	var keys []key
-	for _, o := range outs {
-		k := key{o.scenario, o.point}
+	plan := func(nodes int, k key) {
 		if byPoint[k] == nil {
-			byPoint[k] = map[int]outcome{}
+			byPoint[k] = map[int]*outcome{}
 			keys = append(keys, k)
 		}
-		byPoint[k][o.nodes] = o
+		byPoint[k][nodes] = nil
+	}
+	for nodes, list := range jobs {
+		for _, j := range list {
+			if j.by != "" {
+				plan(nodes, key{"onboarding by " + j.by, j.point})
+			}
+			for _, d := range j.deaths {
+				plan(nodes, key{d.act, d.point})
+			}
+		}
+	}
+	for n, o := range outs {
+		byPoint[key{o.scenario, o.point}][o.nodes] = &outs[n]
 	}
 	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.scenario, b.scenario), cmp.Compare(a.point, b.point)) })
 	for _, k := range keys {
-		name := k.point
-		if strings.HasPrefix(k.scenario, "onboarding") {
-			name = k.scenario + ": " + k.point
-		}
-		fmt.Fprintf(w, "%s\t", name)
+		fmt.Fprintf(w, "%s: %s\t", k.scenario, k.point)
 		for _, nodes := range []int{1, 3} {
-			o, ok := byPoint[k][nodes]
+			o, planned := byPoint[k][nodes]
 			switch {
-			case !ok:
+			case !planned:
+				fmt.Fprint(w, "\t\t")
+			case o == nil:
 				fmt.Fprint(w, "failed\t\t")
 			case !o.taken:
 				fmt.Fprintf(w, "nothing left\t%.2f\t", o.ended.Seconds())
@@ -243,7 +360,13 @@ func report(t *testing.T, outs []outcome, elapsed time.Duration) {
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintf(w, "scenario\tarrangement\truns\ttakeovers\tp50 s\tp95 s\tp100 s\tended p100 s\t\n")
-	scenarios := []string{"onboarding by " + byPUT, "onboarding by " + byURI, instantiate, terminate, ""}
+	scenarios := []string{"onboarding by " + byPUT, "onboarding by " + byURI}
+	for _, a := range acts {
+		if !a.plain {
+			scenarios = append(scenarios, a.name)
+		}
+	}
+	scenarios = append(scenarios, "")
 	worst := map[int]time.Duration{}
 	for _, scenario := range scenarios {
 		for _, nodes := range []int{1, 3} {
@@ -266,8 +389,8 @@ func report(t *testing.T, outs []outcome, elapsed time.Duration) {
 		}
 	}
 	_ = w.Flush()
-	t.Logf("%d deaths in %.0f s; takeover is from the death (one node: from the start of the new process) to the first change by another process\n%s",
-		len(outs), elapsed.Seconds(), b.String())
+	t.Logf("%d points, %d deaths in %.0f s; takeover is from the death (one node: from the start of the new process) to the first change by another process\n%s",
+		len(keys), len(outs), elapsed.Seconds(), b.String())
 	if worst[3] > takeoverLimit {
 		t.Errorf("a takeover by a living node took %s, want %s at most", worst[3], takeoverLimit)
 	}

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed-f1a0ccf1/vnfm/deploy"
 	"github.com/seed-f1a0ccf1/vnfm/internal/privatepg"
 	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim"
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
@@ -60,11 +58,10 @@ func (p *postgres) start(t *testing.T) {
 // waitingStack is how long a simulated server takes in these tests: a stack's creation is cut in its midst.
 const waitingStack = 4 * time.Second
 
-// cutLane is a lane of two nodes over a database server of its own.
-func cutLane(t *testing.T) (*lane, *postgres) {
+// cutLane is a lane of two nodes, over a database server of its own when env names one.
+func cutLane(t *testing.T, env ...string) *lane {
 	t.Helper()
-	pg := startPostgres(t)
-	l, err := newLane(t.Context(), t.TempDir(), 2, false, "VNFM_DATABASE_URL="+pg.server.URL())
+	l, err := newLane(t.Context(), t.TempDir(), 2, cluster, false, env...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,94 +71,130 @@ func cutLane(t *testing.T) (*lane, *postgres) {
 			t.Log(l.tails())
 		}
 	})
+	return l
+}
+
+// databaseLane is a cutLane over a database server of its own, which may lose what it was told a moment ago.
+func databaseLane(t *testing.T) (*lane, *postgres) {
+	t.Helper()
+	pg := startPostgres(t)
+	l := cutLane(t, "VNFM_DATABASE_URL="+pg.server.URL())
+	l.forgetful = true
 	return l, pg
 }
 
-// referenceOf makes an instance and removes it, undisturbed.
-func (l *lane) referenceOf(ctx context.Context) (*reference, error) {
-	ref := &reference{steps: map[string][]string{}}
-	since := l.mark()
-	vnf, err := l.api().CreateInstance(ctx, l.vnfd)
+// cutAt are the acts in which something is cut, with the steps that wait then.
+var cutAt = []struct{ act, step string }{{instantiate, "infra:stack-wait"}, {scaleOut, "infra:scale-"}, {healOne, "infra:stack-wait"}}
+
+// referenceOf takes an instance through acts, undisturbed.
+func (l *lane) referenceOf(ctx context.Context, names ...string) (reference, error) {
+	ref := reference{}
+	s, err := l.create(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err = l.operation(ctx, vnf.Id, instantiate, ""); err != nil {
-		return nil, err
+	for _, name := range names {
+		a := actOf(name)
+		if err := l.bring(ctx, s, a.from); err != nil {
+			return nil, err
+		}
+		if _, err := l.perform(ctx, s, a, ""); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if ref[name], err = l.trace(ctx, s, a); err != nil {
+			return nil, err
+		}
+		if err := l.expect(s, a, ref[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	ref.vim, ref.images = l.counts(), l.requests(since, "glance", "POST", "/images")
-	if _, err = l.operation(ctx, vnf.Id, terminate, ""); err != nil {
-		return nil, err
-	}
-	return ref, l.api().DeleteInstance(ctx, vnf.Id)
+	return ref, l.remove(ctx, s)
 }
 
-// cutDuringWait has an instance made, cuts something while its stack is waited for, and judges what comes of it.
-func (l *lane) cutDuringWait(t *testing.T, cut func(t *testing.T)) {
+// cutDuringWaits cuts something while acts of an instance wait for the VIM, and judges what comes of it.
+func (l *lane) cutDuringWaits(t *testing.T, cut func(t *testing.T)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	ref, err := l.referenceOf(ctx)
+	names := []string{terminate}
+	for _, c := range cutAt {
+		names = append(names, c.act)
+	}
+	ref, err := l.referenceOf(ctx, names...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Sim.Cloud.SetLatency(map[string]time.Duration{"OS::Nova::Server": waitingStack})
-	since := l.mark()
-	vnf, err := l.api().CreateInstance(ctx, l.vnfd)
+	s, err := l.create(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	op, err := l.api().Instantiate(ctx, vnf.Id, l.vim, deploy.InstantiateRequest(clusterPackage, flavour))
-	if err != nil {
+	for _, c := range cutAt {
+		a := actOf(c.act)
+		if err := l.bring(ctx, s, a.from); err != nil {
+			t.Fatal(err)
+		}
+		l.slowly(waitingStack)
+		if err := l.cutDuring(ctx, t, s, a, c.step, cut); err != nil {
+			t.Fatalf("%s: %s: %v", a.name, s, err)
+		}
+		l.slowly(serverLatency)
+		if err := l.judge(ctx, ref, s, a); err != nil {
+			t.Fatalf("after %s: %s: %v", a.name, s, err)
+		}
+	}
+	a := actOf(terminate)
+	if err := l.bring(ctx, s, a.from); err != nil {
 		t.Fatal(err)
 	}
-	if err := harness.Await(ctx, "the stack is waited for", func(ctx context.Context) (bool, error) {
-		lines, err := l.journal(ctx, op)
-		return slices.ContainsFunc(lines, func(line journalLine) bool { return line.Name == "infra:stack-wait" }), err
-	}); err != nil {
+	if _, err := l.perform(ctx, s, a, ""); err != nil {
 		t.Fatal(err)
+	}
+	if err := l.judge(ctx, ref, s, a); err != nil {
+		t.Errorf("after %s: %s: %v", a.name, s, err)
+	}
+}
+
+// cutDuring cuts something while an act waits in a step, and waits until the act has ended as it should.
+func (l *lane) cutDuring(ctx context.Context, t *testing.T, s *subject, a *act, step string, cut func(t *testing.T)) error {
+	t.Helper()
+	if _, err := l.begin(ctx, s, a, ""); err != nil {
+		return err
+	}
+	if err := l.awaitStep(ctx, s.op, step); err != nil {
+		return err
 	}
 	began := time.Now()
 	cut(t)
 	over := time.Now()
 	_ = l.conn.Close(ctx)
+	var err error
 	if l.conn, err = pgx.Connect(ctx, l.DatabaseURL); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	// Not through the API: a request that meets a connection which has just been cut may fail.
 	if err := harness.Await(ctx, "the operation has ended", func(ctx context.Context) (bool, error) {
 		var live bool
-		err := l.conn.QueryRow(ctx, `SELECT operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK') FROM vnf_lcm_op_occs WHERE id = $1::uuid`, op).Scan(&live)
+		err := l.conn.QueryRow(ctx, `SELECT operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK') FROM vnf_lcm_op_occs WHERE id = $1::uuid`, s.op).Scan(&live)
 		return !live, err
 	}); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	t.Logf("cut for %.1f s; completed %.1f s after the cut was over", over.Sub(began).Seconds(), time.Since(over).Seconds())
-	if err := l.judgeInstance(ctx, ref, vnf.Id, since, instantiate); err != nil {
-		t.Errorf("after %s: %v", instantiate, err)
-	}
-	l.Sim.Cloud.SetLatency(nil)
+	t.Logf("%s: cut for %.1f s; ended %.1f s after the cut was over", a.name, over.Sub(began).Seconds(), time.Since(over).Seconds())
 	for _, n := range l.Nodes {
 		if err := n.AwaitReady(ctx); err != nil {
-			t.Error(err)
+			return err
 		}
 	}
-	if err := l.awaitCompleted(ctx, op); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.operation(ctx, vnf.Id, terminate, ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.judgeInstance(ctx, ref, vnf.Id, since, instantiate, terminate); err != nil {
-		t.Errorf("after %s: %v", terminate, err)
-	}
+	return l.finish(ctx, s, a)
 }
 
-// TestDatabaseCut takes the database away from two nodes while a stack is waited for.
+// TestDatabaseCut takes the database away from two nodes while an instance is made, scaled and healed.
 func TestDatabaseCut(t *testing.T) {
 	const away = 3 * time.Second
 	t.Run("restarted", func(t *testing.T) {
-		l, pg := cutLane(t)
-		l.cutDuringWait(t, func(t *testing.T) {
+		t.Parallel()
+		l, pg := databaseLane(t)
+		l.cutDuringWaits(t, func(t *testing.T) {
 			if err := pg.server.Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -170,8 +203,9 @@ func TestDatabaseCut(t *testing.T) {
 		})
 	})
 	t.Run("crashed", func(t *testing.T) {
-		l, pg := cutLane(t)
-		l.cutDuringWait(t, func(t *testing.T) {
+		t.Parallel()
+		l, pg := databaseLane(t)
+		l.cutDuringWaits(t, func(t *testing.T) {
 			now, cancel := context.WithCancel(t.Context())
 			cancel() // no time to write anything out: what was committed must come back from the log
 			if err := pg.server.Stop(now); err != nil && !errors.Is(err, context.Canceled) {
@@ -182,8 +216,9 @@ func TestDatabaseCut(t *testing.T) {
 		})
 	})
 	t.Run("sessions ended", func(t *testing.T) {
-		l, _ := cutLane(t)
-		l.cutDuringWait(t, func(t *testing.T) {
+		t.Parallel()
+		l, _ := databaseLane(t)
+		l.cutDuringWaits(t, func(t *testing.T) {
 			var n int
 			if err := l.conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
 				WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&n); err != nil || n == 0 {
@@ -193,21 +228,13 @@ func TestDatabaseCut(t *testing.T) {
 	})
 }
 
-// TestVIMCut takes the VIM away for five seconds while a stack is waited for: every connection breaks.
+// TestVIMCut takes the VIM away for five seconds while an instance is made, scaled and healed.
 func TestVIMCut(t *testing.T) {
 	for _, effect := range []string{vimsim.EffectReset, vimsim.EffectHTTP} {
 		t.Run(effect, func(t *testing.T) {
-			l, err := newLane(t.Context(), t.TempDir(), 2, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(l.close)
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Log(l.tails())
-				}
-			})
-			l.cutDuringWait(t, func(t *testing.T) {
+			t.Parallel()
+			l := cutLane(t)
+			l.cutDuringWaits(t, func(t *testing.T) {
 				id := l.Sim.Cloud.AddFault(vimsim.Fault{ResourceType: "*", Effect: effect, Status: 503})
 				pause(t, 5*time.Second)
 				if !l.Sim.Cloud.RemoveFault(id) {

@@ -6,4 +6,10 @@
 // a point into it, and the first node to pass that point removes the file and dies. Whichever node happens to have
 // fetched the work is the one; the others never die. In the arrangement "one node" the only node dies and a new process
 // is started at once; in "one of three" the dead node stays dead until the run has been judged.
+//
+// What is asked of an instance is an act (acts_test.go), which begins in one shape of the instance and ends in another:
+// that is how an instance is brought to where an act can be asked for. First every act is done without a death, which
+// finds the points (VNFM_CRASH_POINTS) and what the act leaves behind. Then instances live through act after act, a
+// node dying in each, and after each the VIM, the op occ, its journal, its triggers, the instance, the outbox and a
+// subscriber are compared with what there should be.
 package crash

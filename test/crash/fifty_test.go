@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seed-f1a0ccf1/vnfm/deploy"
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
 )
 
@@ -23,7 +22,7 @@ func TestFiftyAtOnce(t *testing.T) {
 	const many = 50
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	l, err := newLane(ctx, t.TempDir(), 3, false)
+	l, err := newLane(ctx, t.TempDir(), 3, cluster, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func TestFiftyAtOnce(t *testing.T) {
 			t.Log(l.tails())
 		}
 	}()
-	ref, err := l.referenceOf(ctx)
+	ref, err := l.referenceOf(ctx, instantiate, terminate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,22 +43,19 @@ func TestFiftyAtOnce(t *testing.T) {
 	pgLog := filepath.Join(filepath.Dir(data), "postgres.log")
 	logged := fileSize(t, pgLog)
 
-	instances := make([]string, many)
-	for i := range instances {
-		vnf, err := l.API(i%3).CreateInstance(ctx, l.vnfd)
-		if err != nil {
+	up, down := actOf(instantiate), actOf(terminate)
+	subjects := make([]*subject, many)
+	for i := range subjects {
+		if subjects[i], err = l.create(ctx); err != nil {
 			t.Fatal(err)
 		}
-		instances[i] = vnf.Id
 	}
 	since := l.mark()
-	up := l.allAtOnce(ctx, t, instances, func(api *harness.Client, id string) (string, error) {
-		return api.Instantiate(ctx, id, l.vim, deploy.InstantiateRequest(clusterPackage, flavour))
-	})
-	t.Logf("%d INSTANTIATEs of flavour %s by 3 nodes: %.1f s, %.0f a minute", many, flavour, up.Seconds(), many/up.Minutes())
+	took := l.allAtOnce(ctx, t, subjects, up)
+	t.Logf("%d INSTANTIATEs of flavour %s by 3 nodes: %.1f s, %.0f a minute", many, l.flavour, took.Seconds(), many/took.Minutes())
 
 	want := map[string]int{}
-	for kind, n := range ref.vim {
+	for kind, n := range ref[instantiate].VIM {
 		want[kind] = l.empty[kind] + many*(n-l.empty[kind])
 	}
 	if d := cmp.Diff(want, l.counts()); d != "" {
@@ -78,29 +74,46 @@ func TestFiftyAtOnce(t *testing.T) {
 		}
 	}
 	var wantNames []string
-	for _, id := range instances {
-		wantNames = append(wantNames, "vnflcm_"+id)
+	for _, s := range subjects {
+		wantNames = append(wantNames, "vnflcm_"+s.id)
 	}
 	slices.Sort(names)
 	slices.Sort(wantNames)
 	if d := cmp.Diff(wantNames, names); d != "" {
 		t.Errorf("there is not one stack an instance (-want +got):\n%s", d)
 	}
-	if n := l.requests(since, "heat", "POST", "/stacks"); n != many {
-		t.Errorf("%d stacks were created, want %d", n, many)
-	}
-	if n := l.requests(since, "glance", "POST", "/images"); n != many*ref.images {
-		t.Errorf("%d images were created, want %d", n, many*ref.images)
-	}
-
-	down := l.allAtOnce(ctx, t, instances, func(api *harness.Client, id string) (string, error) { return api.Terminate(ctx, id) })
-	t.Logf("%d TERMINATEs by 3 nodes: %.1f s, %.0f a minute", many, down.Seconds(), many/down.Minutes())
-	for _, id := range instances {
-		if err := l.judgeInstance(ctx, ref, id, since, instantiate, terminate); err != nil {
-			// Of the whole cloud there are others' stacks too, all of them deleted.
-			t.Errorf("instance %s: %v", id, err)
+	for kind, n := range ref[instantiate].Requests {
+		if got := l.requests(since)[kind]; got != many*n {
+			t.Errorf("%d requests %s succeeded, want %d", got, kind, many*n)
 		}
-		if err := l.api().DeleteInstance(ctx, id); err != nil {
+	}
+	judge := func(a *act) {
+		for _, s := range subjects {
+			lines, err := l.journal(ctx, s.op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var steps []string
+			for _, line := range lines {
+				steps = append(steps, line.Name)
+			}
+			if d := cmp.Diff(ref[a.name].Steps, steps); d != "" {
+				t.Errorf("%s: the journal has other steps (-want +got):\n%s", s, d)
+			}
+			if err := errors.Join(l.judgeOpOcc(ctx, s, a), l.judgeNotifications(ctx, s)); err != nil {
+				t.Errorf("%s: %v", s, err)
+			}
+		}
+	}
+	judge(up)
+	took = l.allAtOnce(ctx, t, subjects, down)
+	t.Logf("%d TERMINATEs by 3 nodes: %.1f s, %.0f a minute", many, took.Seconds(), many/took.Minutes())
+	judge(down)
+	if d := cmp.Diff(l.empty, l.counts()); d != "" {
+		t.Errorf("something is left in the VIM (-want +got):\n%s", d)
+	}
+	for _, s := range subjects {
+		if err := l.remove(ctx, s); err != nil {
 			t.Error(err)
 		}
 	}
@@ -128,22 +141,19 @@ func TestFiftyAtOnce(t *testing.T) {
 	}
 }
 
-// allAtOnce asks for an operation on every instance at the same moment, through all nodes, waits until all are
-// COMPLETED, and returns how long that took.
-func (l *lane) allAtOnce(ctx context.Context, t *testing.T, instances []string, ask func(api *harness.Client, id string) (string, error)) time.Duration {
+// allAtOnce asks for an act on every instance at the same moment, through all nodes, waits until all have ended as they
+// should, and returns how long that took.
+func (l *lane) allAtOnce(ctx context.Context, t *testing.T, subjects []*subject, a *act) time.Duration {
 	t.Helper()
 	var wg sync.WaitGroup
-	errs := make([]error, len(instances))
-	clients := make([]*harness.Client, len(l.Nodes))
-	for n := range clients {
-		clients[n] = l.API(n)
-	}
-	ops := make([]string, len(instances))
+	errs := make([]error, len(subjects))
 	began := time.Now()
-	for i, id := range instances {
+	for i, s := range subjects {
+		on := *l // asks node after node
+		on.runs, s.fence = i, 1
 		wg.Go(func() {
-			if ops[i], errs[i] = ask(clients[i%len(clients)], id); errs[i] != nil {
-				errs[i] = fmt.Errorf("instance %s: %w", id, errs[i])
+			if s.op, errs[i] = a.ask(ctx, &on, s); errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", s, errs[i])
 			}
 		})
 	}
@@ -161,9 +171,12 @@ func (l *lane) allAtOnce(ctx context.Context, t *testing.T, instances []string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range ops {
-		if err := l.awaitCompleted(ctx, op); err != nil {
-			t.Error(err)
+	for _, s := range subjects {
+		for n, state := range a.states {
+			s.history = append(s.history, fmt.Sprintf("%s %s %d %s", a.operation, s.op, n+1, state))
+		}
+		if err := l.finish(ctx, s, a); err != nil {
+			t.Errorf("%s: %v", s, err)
 		}
 	}
 	if t.Failed() {

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,146 +12,223 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
-	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim"
 )
 
-// reference is what a life without deaths looks like.
-type reference struct {
-	vim    map[string]int      // what an instance has in the VIM
-	images int                 // how many images are created for it
-	steps  map[string][]string // the journal's lines, by operation
+// trace is what an act leaves behind.
+type trace struct {
+	VIM      map[string]int // how many things of each kind the VIM holds
+	Stack    string         // the stack's status, whatever it was that came to it
+	Steps    []string       // the journal's lines
+	Requests map[string]int // to the VIM, of the kinds that must not come twice
+	Kept     int            // servers from before it
 }
 
-// judgeInstance compares an instance's trace after its operations (in order) with the reference.
-func (l *lane) judgeInstance(ctx context.Context, ref *reference, instance string, since int64, ops ...string) error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	terminated := len(ops) == 2
+// reference is what acts leave behind when nobody dies, by name.
+type reference map[string]*trace
 
-	// The VIM.
-	name := "vnflcm_" + instance
-	want := l.empty
-	if !terminated {
-		want = ref.vim
+// trace looks at what the newest act has left behind.
+func (l *lane) trace(ctx context.Context, s *subject, a *act) (*trace, error) {
+	t := &trace{Requests: l.requests(s.mark)}
+	if a.anew {
+		delete(t.Requests, "heat update")
 	}
-	if d := cmp.Diff(want, l.counts()); d != "" {
-		bad("the VIM holds other things than it should (-want +got):\n%s", d)
+	lines, err := l.journal(ctx, s.op)
+	for _, line := range lines {
+		t.Steps = append(t.Steps, line.Name)
 	}
-	stacks := 0
-	for _, s := range l.Sim.Cloud.State().Stacks {
-		if s.Name != name {
-			if s.Status != "DELETE_COMPLETE" {
-				bad("there is another stack, %s in %s", s.Name, s.Status)
+	if _, stable := l.serversIn(a.to); !stable {
+		return t, err
+	}
+	t.VIM = l.counts()
+	if s := l.Find(s.id); s != nil {
+		_, t.Stack, _ = strings.Cut(s.Status, "_")
+	}
+	if a.kept != nil {
+		for _, id := range l.servers() {
+			if slices.Contains(s.servers, id) {
+				t.Kept++
 			}
-			continue
-		}
-		stacks++
-		if state := map[bool]string{false: "CREATE_COMPLETE", true: "DELETE_COMPLETE"}[terminated]; s.Status != state {
-			bad("the stack is %s (%s), want %s", s.Status, s.Reason, state)
 		}
 	}
-	if stacks != 1 {
-		bad("%d stacks have been made for the instance, want 1", stacks)
-	}
-	if !terminated {
-		if n := l.requests(since, "heat", http.MethodPost, "/stacks"); n != 1 {
-			bad("%d stacks were created, want 1", n)
-		}
-		if n := l.requests(since, "glance", http.MethodPost, "/images"); n != ref.images {
-			bad("%d images were created, want %d", n, ref.images)
-		}
-	}
+	return t, err
+}
 
-	// The operations, their journals and triggers.
-	wantNotes := []string{string(sol003.NotificationTypeVnfIdentifierCreation)}
-	rows, err := l.conn.Query(ctx, `SELECT id::text, operation, operation_state, fence FROM vnf_lcm_op_occs WHERE vnf_instance_id = $1::uuid ORDER BY id`, instance)
+// expect sees that what an act without a death has left behind is what it should be.
+func (l *lane) expect(s *subject, a *act, t *trace) error {
+	want, stable := l.serversIn(a.to)
+	switch {
+	case !stable:
+		return nil
+	case t.VIM["servers"] != want:
+		return fmt.Errorf("there are %d servers, want %d", t.VIM["servers"], want)
+	case a.kept != nil && t.Kept != a.kept(len(s.servers)):
+		return fmt.Errorf("of %d servers %d are still there, want %d", len(s.servers), t.Kept, a.kept(len(s.servers)))
+	case a.to == nothing && !cmp.Equal(t.VIM, l.empty):
+		return fmt.Errorf("something is left in the VIM (-want +got):\n%s", cmp.Diff(l.empty, t.VIM))
+	}
+	return nil
+}
+
+// judge sees that an act has left behind what the reference has, and that what is known of the instance is so.
+func (l *lane) judge(ctx context.Context, ref reference, s *subject, a *act) error {
+	got, err := l.trace(ctx, s, a)
 	if err != nil {
 		return err
 	}
-	type opOcc struct {
-		ID, Operation, State string
-		Fence                int64
+	var errs []error
+	if d := cmp.Diff(ref[a.name], got); d != "" {
+		errs = append(errs, fmt.Errorf("something else than without a death is left behind (-want +got):\n%s", d))
 	}
-	got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[opOcc])
+	for _, stack := range l.Sim.Cloud.State().Stacks {
+		if stack.Name != "vnflcm_"+s.id && stack.Status != "DELETE_COMPLETE" {
+			errs = append(errs, fmt.Errorf("there is another stack, %s in %s", stack.Name, stack.Status))
+		}
+	}
+	return errors.Join(append(errs, l.judgeOpOcc(ctx, s, a), l.judgeInstance(ctx, s), l.judgeNotifications(ctx, s))...)
+}
+
+// judgeOpOcc looks at an act's op occ: its journal, its fence, its triggers.
+func (l *lane) judgeOpOcc(ctx context.Context, s *subject, a *act) error {
+	var fence int64
+	if err := l.conn.QueryRow(ctx, `SELECT fence FROM vnf_lcm_op_occs WHERE id = $1::uuid`, s.op).Scan(&fence); err != nil {
+		return err
+	}
+	if fence > s.fence+1 {
+		return fmt.Errorf("the op occ ended under fence %d, and was accepted under %d: it was taken over more often than nodes died", fence, s.fence)
+	}
+	if a.until != "" {
+		return nil
+	}
+	last := a.states[len(a.states)-1]
+	return l.judgeJournal(ctx, s.op, fence, last == sol003.LcmOperationStateCompleted || last == sol003.LcmOperationStateRolledBack)
+}
+
+// judgeInstance compares what the API says of an instance with what the VIM holds.
+func (l *lane) judgeInstance(ctx context.Context, s *subject) error {
+	if _, stable := l.serversIn(s.shape); !stable {
+		return nil
+	}
+	vnf, err := l.api().Instance(ctx, s.id)
 	if err != nil {
 		return err
 	}
-	if len(got) != len(ops) {
-		bad("there are %d op occs, want %d: %+v", len(got), len(ops), got)
+	info := vnf.InstantiatedVnfInfo
+	switch {
+	case s.shape == nothing && vnf.InstantiationState == sol003.InstantiationStateNotInstantiated && info == nil:
+		return nil
+	case s.shape == nothing || vnf.InstantiationState != sol003.InstantiationStateInstantiated || info == nil:
+		return fmt.Errorf("the instance, which is %s, is shown as %s with %+v", s.shape, vnf.InstantiationState, info)
+	case s.description != "" && vnf.VnfInstanceDescription != s.description:
+		return fmt.Errorf("the description is %q, want %q", vnf.VnfInstanceDescription, s.description)
 	}
-	for i, op := range got {
-		if i >= len(ops) {
-			break
-		}
-		if op.Operation != ops[i] || op.State != "COMPLETED" {
-			bad("op occ %d is %s in %s, want %s in COMPLETED", i, op.Operation, op.State, ops[i])
-		}
-		if op.Fence > 2 {
-			bad("%s ended under fence %d: it was taken over more often than nodes died", op.Operation, op.Fence)
-		}
-		if err := l.judgeJournal(ctx, op.ID, op.Fence, ref.steps[op.Operation]); err != nil {
-			bad("%s: %w", op.Operation, err)
-		}
-		for seq, state := range []string{"STARTING", "PROCESSING", "COMPLETED"} {
-			wantNotes = append(wantNotes, fmt.Sprintf("%s %d %s", op.Operation, seq+1, state))
+	state := l.Sim.Cloud.State()
+	var errs []error
+	same := func(what string, want, got []string) {
+		slices.Sort(want)
+		slices.Sort(got)
+		if d := cmp.Diff(want, got); d != "" {
+			errs = append(errs, fmt.Errorf("the instance has other %s than the VIM (-VIM +instance):\n%s", what, d))
 		}
 	}
+	var servers, volumes []string
+	links := map[string]string{} // resource by id of the link port
+	for _, v := range info.VnfcResourceInfo {
+		servers = append(servers, v.ComputeResource.ResourceId)
+	}
+	for _, v := range info.VirtualStorageResourceInfo {
+		volumes = append(volumes, v.StorageResource.ResourceId)
+	}
+	for _, vl := range info.VnfVirtualLinkResourceInfo {
+		for _, p := range vl.VnfLinkPorts {
+			links[p.Id] = p.ResourceHandle.ResourceId
+		}
+	}
+	same("servers", texts(state.Servers, "id"), servers)
+	same("volumes", texts(state.Volumes, "id"), volumes)
+	networks := map[string]string{} // name by id of the port
 	names := map[string]string{}
-	for _, op := range got {
-		names[op.ID] = op.Operation
+	for _, n := range state.Networks {
+		names[fmt.Sprint(n["id"])] = fmt.Sprint(n["name"])
 	}
-	notes, err := l.Notifications(ctx, instance)
-	if err != nil {
-		return err
+	for _, p := range state.Ports {
+		networks[fmt.Sprint(p["id"])] = names[fmt.Sprint(p["network_id"])]
 	}
-	var gotNotes []string
-	for _, n := range notes {
-		if n.OpOccID == "" {
-			gotNotes = append(gotNotes, n.Type)
-			continue
+	ports := 0
+	for _, v := range info.VnfcResourceInfo {
+		for _, cp := range v.VnfcCpInfo {
+			if cp.VnfLinkPortId == "" {
+				continue
+			}
+			ports++
+			network, there := networks[links[cp.VnfLinkPortId]]
+			if !there {
+				errs = append(errs, fmt.Errorf("connection point %s of VNFC %s has port %q, which the VIM does not have", cp.CpdId, v.Id, links[cp.VnfLinkPortId]))
+			}
+			if cp.CpdId == l.cp && s.network != "" && network != s.network {
+				errs = append(errs, fmt.Errorf("the port of connection point %s of VNFC %s is in network %s, not %s", cp.CpdId, v.Id, network, s.network))
+			}
 		}
-		var body sol003.VnfLcmOperationOccurrenceNotification
-		if err := json.Unmarshal(n.Body, &body); err != nil {
-			return fmt.Errorf("notification %s: %w", n.ID, err)
-		}
-		gotNotes = append(gotNotes, fmt.Sprintf("%s %d %s", names[n.OpOccID], n.Seq, body.OperationState))
 	}
-	slices.Sort(wantNotes)
-	slices.Sort(gotNotes)
-	if d := cmp.Diff(wantNotes, gotNotes); d != "" {
-		bad("the notifications are not those of each state once (-want +got):\n%s", d)
+	if ports != len(links) {
+		errs = append(errs, fmt.Errorf("%d link ports belong to connection points of VNFCs, of %d", ports, len(links)))
+	}
+	running, status, level := sol003.VnfOperationalStateStarted, "ACTIVE", 0
+	if s.shape == stopped {
+		running, status = sol003.VnfOperationalStateStopped, "SHUTOFF"
+	}
+	if s.shape == larger {
+		level = 1
+	}
+	for _, server := range state.Servers {
+		if server["status"] != status {
+			errs = append(errs, fmt.Errorf("server %v is %v, want %s", server["id"], server["status"], status))
+		}
+	}
+	if info.VnfState != running || len(info.VnfcInfo) != len(servers) {
+		errs = append(errs, fmt.Errorf("the VNF is %s with %d VNFCs, want %s with %d", info.VnfState, len(info.VnfcInfo), running, len(servers)))
+	}
+	for _, v := range info.VnfcInfo {
+		if v.VnfcState != running {
+			errs = append(errs, fmt.Errorf("VNFC %s is %s, want %s", v.Id, v.VnfcState, running))
+		}
+	}
+	for _, a := range info.ScaleStatus {
+		if want := map[bool]int{true: level}[a.AspectId == l.aspect]; a.ScaleLevel != want {
+			errs = append(errs, fmt.Errorf("the level of aspect %s is %d, want %d", a.AspectId, a.ScaleLevel, want))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// judgeJournal sees that an ended operation's steps are those of the reference, each once and done, and that no trigger
+// texts returns an attribute of all documents.
+func texts(docs []map[string]any, key string) []string {
+	var out []string
+	for _, d := range docs {
+		out = append(out, fmt.Sprint(d[key]))
+	}
+	return out
+}
+
+// judgeJournal sees that an op occ's steps are in order, each once and, of one that has succeeded, done, and that no trigger
 // of it waits.
-func (l *lane) judgeJournal(ctx context.Context, opOcc string, fence int64, want []string) error {
+func (l *lane) judgeJournal(ctx context.Context, opOcc string, fence int64, done bool) error {
 	steps, err := l.journal(ctx, opOcc)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	var names []string
 	for i, s := range steps {
-		names = append(names, s.Name)
-		if !s.Done || s.Seq != i+1 || s.Fence > fence {
+		if done && !s.Done || s.Seq != i+1 || s.Fence > fence {
 			errs = append(errs, fmt.Errorf("line %d of the journal: %+v under fence %d", i, s, fence))
 		}
 	}
-	if want != nil {
-		if d := cmp.Diff(want, names); d != "" {
-			errs = append(errs, fmt.Errorf("the journal has other steps (-want +got):\n%s", d))
-		}
-	}
-	var waiting int
-	err = l.conn.QueryRow(ctx, `SELECT count(*) FROM river_job WHERE kind = 'lcm_operation' AND args ->> 'opOcc' = $1
-		AND state IN ('available', 'pending', 'retryable', 'scheduled')`, opOcc).Scan(&waiting)
-	if err != nil {
+	var left int
+	if err := l.conn.QueryRow(ctx, `SELECT count(*) FROM river_job WHERE kind = 'lcm_operation' AND args ->> 'opOcc' = $1
+		AND state IN ('available', 'pending', 'retryable', 'scheduled')`, opOcc).Scan(&left); err != nil {
 		return err
 	}
-	if waiting > 0 {
-		errs = append(errs, fmt.Errorf("%d triggers still wait", waiting))
+	if left > 0 {
+		errs = append(errs, fmt.Errorf("%d triggers still wait", left))
 	}
 	return errors.Join(errs...)
 }
@@ -172,12 +248,21 @@ func (l *lane) journal(ctx context.Context, opOcc string) ([]journalLine, error)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[journalLine])
 }
 
-// requests counts the VIM's successful requests since a mark to paths that end so.
-func (l *lane) requests(since int64, service, method, suffix string) int {
-	n := 0
+// requests counts the VIM's successful requests since a mark, of the kinds that must not come twice.
+func (l *lane) requests(since int64) map[string]int {
+	n := map[string]int{}
 	for _, e := range l.Sim.Cloud.Journal() {
-		if e.Seq > since && e.Service == service && e.Method == method && strings.HasSuffix(e.Path, suffix) && e.Status < 300 {
-			n++
+		if e.Seq <= since || e.Status >= 300 || e.Status == 0 {
+			continue
+		}
+		parts := strings.Split(e.Path, "/")
+		switch last := parts[len(parts)-1]; {
+		case e.Service == "heat" && (e.Method == http.MethodPut || e.Method == http.MethodPatch) && len(parts) > 3 && parts[len(parts)-3] == "stacks":
+			n["heat update"]++
+		case e.Service == "heat" && e.Method == http.MethodPost && (last == "stacks" || last == "signal"),
+			e.Service == "glance" && e.Method == http.MethodPost && last == "images",
+			e.Service == "nova" && e.Method == http.MethodPost && last == "action":
+			n[e.Service+" "+last]++
 		}
 	}
 	return n
@@ -218,12 +303,4 @@ func (l *lane) judgePackage(ctx context.Context, id string, garbage int) error {
 		bad("%d triggers still wait", waiting)
 	}
 	return errors.Join(errs...)
-}
-
-// stackOf returns the state of the instance's stack, for messages.
-func stackOf(s *vimsim.StackState) string {
-	if s == nil {
-		return "no stack"
-	}
-	return s.Name + " in " + s.Status
 }

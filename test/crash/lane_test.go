@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,40 +19,40 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
 )
 
-const (
-	clusterPackage = "kubernetes-cluster" // what is instantiated
-	flavour        = "complex"
-	uploadPackage  = "multi-port" // what is onboarded and deleted again and again
-)
-
 // serverLatency is how long a simulated server takes, so that stacks are waited for.
 const serverLatency = 150 * time.Millisecond
 
 // lane is a cluster with a database and a VIM of its own, on which one run follows the other.
 type lane struct {
 	*harness.Cluster
+	sample
 	arm   string // VNFM_CRASH_FILE
 	seen  string // VNFM_CRASH_POINTS, empty when points are not listed
+	read  int    // how much of that has been read
 	conn  *pgx.Conn
 	vim   string // the registered VIM's id
-	vnfd  string // of clusterPackage, onboarded
-	empty map[string]int
+	vnfd  string // of the sample, onboarded
+	told  *subscriber
+	empty map[string]int // what the VIM holds of itself
 	runs  int
+
+	forgetful bool // its database may lose what it was told a moment ago
 }
 
-// newLane sets up a cluster, registers its VIM and onboards clusterPackage. It must be closed.
-func newLane(ctx context.Context, dir string, nodes int, list bool, env ...string) (_ *lane, err error) {
-	l := &lane{arm: filepath.Join(dir, "die-at")}
-	env = append(env, "VNFM_CRASH_FILE="+l.arm, "VNFM_VNF_PACKAGE_URI_ALLOW=127.0.0.1")
+// newLane sets up a cluster, registers its VIM, onboards the sample and subscribes to all notifications. It must be closed.
+func newLane(ctx context.Context, dir string, nodes int, p sample, list bool, env ...string) (_ *lane, err error) {
+	l := &lane{arm: filepath.Join(dir, "die-at"), sample: p, told: newSubscriber()}
+	env = append(env, "VNFM_CRASH_FILE="+l.arm, "VNFM_VNF_PACKAGE_URI_ALLOW=127.0.0.1", "VNFM_NOTIFY_ALLOW=127.0.0.1")
 	if list {
 		l.seen = filepath.Join(dir, "points")
 		env = append(env, "VNFM_CRASH_POINTS="+l.seen)
 	}
 	l.Cluster, err = harness.Start(ctx, harness.Options{
 		Nodes: nodes, Tags: []string{"crashpoint"}, Env: env,
-		VIM: vimsim.Config{Latency: map[string]time.Duration{"OS::Nova::Server": serverLatency}},
+		VIM: vimsim.Config{Latency: latency},
 	})
 	if err != nil {
+		l.told.Close()
 		return nil, err
 	}
 	defer func() {
@@ -71,7 +72,10 @@ func newLane(ctx context.Context, dir string, nodes int, list bool, env ...strin
 	if l.vim, err = api.RegisterVIM(ctx, "VIM0", l.Sim.AuthURL); err != nil {
 		return nil, err
 	}
-	zip, err := deploy.Package(clusterPackage)
+	if _, err = api.Subscribe(ctx, l.told.URL); err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	zip, err := deploy.Package(p.name)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +92,7 @@ func (l *lane) close() {
 		_ = l.conn.Close(context.Background())
 	}
 	l.Close()
+	l.told.Close()
 }
 
 // counts are the numbers of things in the VIM, without what comes and goes by itself.
@@ -96,6 +101,16 @@ func (l *lane) counts() map[string]int {
 	delete(c, "tokens")
 	delete(c, "deleted_stacks")
 	return c
+}
+
+// servers are the ids of the VIM's servers, sorted.
+func (l *lane) servers() []string {
+	var ids []string
+	for _, s := range l.Sim.Cloud.State().Servers {
+		ids = append(ids, fmt.Sprint(s["id"]))
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // mark returns the number of the newest request in the VIM's journal.
@@ -179,21 +194,29 @@ func (l *lane) tails() string {
 	return b.String()
 }
 
-// points returns what the nodes have passed since the last call, each point once, in order.
-func (l *lane) points() ([]string, error) {
-	raw, err := os.ReadFile(l.seen)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	have := map[string]bool{}
-	for p := range strings.FieldsSeq(string(raw)) {
-		if !have[p] {
-			have[p] = true
-			out = append(out, p)
+// points returns what the nodes have passed since the last call, each point once, in order: at least until one that ends
+// so.
+func (l *lane) points(ctx context.Context, last string) (out []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err = harness.Await(ctx, "point "+last+" is passed", func(context.Context) (bool, error) {
+		raw, err := os.ReadFile(l.seen)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return false, err
 		}
-	}
-	return out, os.Remove(l.seen)
+		out = nil
+		for p := range strings.FieldsSeq(string(raw[min(l.read, len(raw)):])) {
+			if !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+		done := last == "" || slices.ContainsFunc(out, func(p string) bool { return strings.HasSuffix(p, last) })
+		if done {
+			l.read = len(raw)
+		}
+		return done, nil
+	})
+	return out, err
 }
 
 // change is a state of some work that another has seen.
@@ -248,10 +271,7 @@ func (l *lane) watch(ctx context.Context, query string, args ...any) (stop func(
 	}, nil
 }
 
-const (
-	opOccWatch   = `SELECT fence, coalesce(owner, ''), operation_state FROM vnf_lcm_op_occs WHERE vnf_instance_id = $1::uuid AND operation = $2`
-	packageWatch = `SELECT fence, coalesce(owner, ''), onboarding_state FROM vnf_packages WHERE id = $1::uuid`
-)
+const packageWatch = `SELECT fence, coalesce(owner, ''), onboarding_state FROM vnf_packages WHERE id = $1::uuid`
 
 // takeover returns how long after from somebody else than the dead process made the first change: a fence above base,
 // or another owner. It is false when nobody had to.
@@ -267,7 +287,9 @@ func takeover(changes []change, d death, from time.Time, base int64) (time.Durat
 
 // leavesWork tells whether a death at the point leaves anything to be taken over.
 func leavesWork(point string) bool {
-	for _, done := range []string{"/accept/before", "/finish/recorded", "/finish/after", "onboard:onboard:after"} {
+	for _, done := range []string{
+		"/accept/before", "FAILED/accept/after", "/finish/recorded", "/finish/after", "/rolled-back/recorded", "/rolled-back/after", "onboard:onboard:after",
+	} {
 		if strings.HasSuffix(point, done) {
 			return false
 		}

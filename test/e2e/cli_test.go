@@ -36,16 +36,18 @@ func (l *lab) openstack(ctx context.Context, t *testing.T, args ...string) resul
 // openstackAs is openstack with other OS_… variables.
 func (l *lab) openstackAs(ctx context.Context, t *testing.T, osEnv []string, args ...string) result {
 	t.Helper()
-	path, err := exec.LookPath("/usr/bin/openstack")
-	if err != nil {
-		if path, err = exec.LookPath("openstack"); err != nil {
-			t.Fatal(missingClient)
+	path, err := l.client, error(nil)
+	if path == "" {
+		if path, err = exec.LookPath("/usr/bin/openstack"); err != nil {
+			if path, err = exec.LookPath("openstack"); err != nil {
+				t.Fatal(missingClient)
+			}
 		}
+		slots <- struct{}{}
+		defer func() { <-slots }()
 	}
-	slots <- struct{}{}
-	defer func() { <-slots }()
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // the test's own arguments
-	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "HOME=" + l.Dir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1"}, osEnv...)
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "HOME=" + l.Dir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore"}, osEnv...)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	runErr := cmd.Run()
@@ -57,9 +59,7 @@ func (l *lab) openstackAs(ctx context.Context, t *testing.T, osEnv []string, arg
 	if strings.Contains(r.err, "is not an openstack command") {
 		t.Fatal(missingClient)
 	}
-	l.mu.Lock()
-	l.said.WriteString(r.out + r.err)
-	l.mu.Unlock()
+	l.said.add(r.out + r.err)
 	return r
 }
 

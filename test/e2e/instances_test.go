@@ -27,6 +27,7 @@ type shape struct {
 	aspects  []string
 	volumes  map[string]int // by VDU, of each of its VNFCs
 	links    []string       // virtual links of the VNFD
+	levels   map[string]int // scale levels by aspect, where they are not 0
 }
 
 func (s *shape) count() int {
@@ -160,16 +161,20 @@ func (l *lab) checkInfo(t *testing.T, f fields, id, vim string, s shape) {
 	var aspects []string
 	for _, a := range info.ScaleStatus {
 		aspects = append(aspects, a.AspectId)
-		if a.ScaleLevel != 0 {
-			t.Errorf("aspect %s is at level %d", a.AspectId, a.ScaleLevel)
+		if a.ScaleLevel != s.levels[a.AspectId] {
+			t.Errorf("aspect %s is at level %d, want %d", a.AspectId, a.ScaleLevel, s.levels[a.AspectId])
 		}
 	}
 	if diff := cmp.Diff(s.aspects, aspects); diff != "" {
 		t.Errorf("scaleStatus (- want, + got):\n%s", diff)
 	}
 	cloud := l.Sim.Cloud.State()
-	if stack := l.Find(id); stack == nil || stack.Status != "CREATE_COMPLETE" {
+	stack := l.Find(id)
+	if stack == nil || !strings.HasSuffix(stack.Status, "_COMPLETE") {
 		t.Fatalf("the stack of instance %s: %+v", id, stack)
+	}
+	if n := serversIn(stack); n != s.count() {
+		t.Errorf("the stack has %d servers, want %d", n, s.count())
 	}
 	checkVnfcs(t, &info, &cloud, vim, s)
 	checkExternal(t, &info, s)
@@ -184,6 +189,20 @@ func (l *lab) checkInfo(t *testing.T, f fields, id, vim string, s shape) {
 	if diff := cmp.Diff(sorted(want), sorted(names)); diff != "" {
 		t.Errorf("vnfVirtualLinkResourceInfo (- want, + got):\n%s", diff)
 	}
+}
+
+// serversIn counts the servers of a stack and of those within it.
+func serversIn(stack *vimsim.StackState) int {
+	n := 0
+	for _, r := range stack.Resources {
+		if r.Type == "OS::Nova::Server" {
+			n++
+		}
+		if r.Nested != nil {
+			n += serversIn(r.Nested)
+		}
+	}
+	return n
 }
 
 func checkVnfcs(t *testing.T, info *sol003.InstantiatedVnfInfo, cloud *vimsim.State, vim string, s shape) {

@@ -18,23 +18,40 @@ import (
 func TestMain(m *testing.M) { harness.Main(m) }
 
 // testTime is how long a test of this package may take in all.
-const testTime = 4 * time.Minute
+const testTime = 8 * time.Minute
 
 // lab is a cluster, the clients that drive it, and what they were told.
 type lab struct {
 	*harness.Cluster
 	api    *harness.Client
 	before map[string]int // what the cloud held at first, by type
-	osEnv  []string       // the OS_… variables of the openstack client
+	osEnv  []string       // the OS_… variables of the client
+	client string         // its program; "" is openstack
+	said   *transcript
+}
 
+// transcript is all that the clients of a lab have printed.
+type transcript struct {
 	mu   sync.Mutex
-	said strings.Builder // all that openstack has printed
+	text strings.Builder
+}
+
+func (s *transcript) add(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.WriteString(text)
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 func newLab(t *testing.T, o harness.Options) *lab {
 	t.Helper()
 	c := harness.New(t, o)
-	l := &lab{Cluster: c, api: c.API(0), before: held(c)}
+	l := &lab{Cluster: c, api: c.API(0), before: held(c), said: &transcript{}}
 	if o.Keystone {
 		l.osEnv = []string{
 			"OS_AUTH_TYPE=password", "OS_AUTH_URL=" + c.Sim.AuthURL, "OS_USERNAME=" + harness.User, "OS_PASSWORD=" + harness.Password,
@@ -77,10 +94,7 @@ const (
 // checkNoSecrets looks for secrets in all that was printed and logged.
 func (l *lab) checkNoSecrets(t *testing.T) {
 	t.Helper()
-	l.mu.Lock()
-	said := l.said.String()
-	l.mu.Unlock()
-	for where, text := range map[string]string{"output of openstack": said, "log": l.Logs()} {
+	for where, text := range map[string]string{"output of the clients": l.said.String(), "log": l.Logs()} {
 		for _, secret := range []string{harness.Password, vmSecret, proxySecret, wrongSecret} {
 			if n := strings.Index(text, secret); n >= 0 {
 				t.Errorf("the %s holds the secret %s: …%s…", where, secret, text[max(0, n-200):min(len(text), n+len(secret)+50)])

@@ -115,6 +115,8 @@ const (
 	instancesPath = "/vnflcm/v1/vnf_instances"
 	opOccsPath    = "/vnflcm/v1/vnf_lcm_op_occs"
 	vimsPath      = "/v1.0/vims.json"
+
+	subscriptionsPath = "/vnflcm/v1/subscriptions"
 )
 
 // Onboard creates a package, uploads the zip and waits until it is onboarded. The error has the package's
@@ -217,7 +219,7 @@ func (c *Client) DeleteInstance(ctx context.Context, id string) error {
 
 // Instantiate asks for an instantiation on a VIM and returns the op occ's id. The request lacks vimConnectionInfo.
 func (c *Client) Instantiate(ctx context.Context, id, vimID string, request map[string]any) (string, error) {
-	return c.operation(ctx, id, "instantiate", OnVIM(request, vimID))
+	return c.Task(ctx, id, "instantiate", OnVIM(request, vimID))
 }
 
 // OnVIM returns a copy of an InstantiateVnfRequest with the VIM filled in.
@@ -231,20 +233,45 @@ func OnVIM(request map[string]any, vimID string) map[string]any {
 
 // Terminate asks for a forceful termination and returns the op occ's id.
 func (c *Client) Terminate(ctx context.Context, id string) (string, error) {
-	return c.operation(ctx, id, "terminate", map[string]any{"terminationType": "FORCEFUL"})
+	return c.Task(ctx, id, "terminate", map[string]any{"terminationType": "FORCEFUL"})
 }
 
-func (c *Client) operation(ctx context.Context, id, name string, body any) (string, error) {
-	r, err := c.Call(ctx, http.MethodPost, instancesPath+"/"+id+"/"+name, body, nil)
+// Task asks for a task of an instance (scale, heal, …) and returns the op occ's id.
+func (c *Client) Task(ctx context.Context, id, task string, body any) (string, error) {
+	return c.operation(ctx, http.MethodPost, instancesPath+"/"+id+"/"+task, body)
+}
+
+// Modify asks for a merge patch of an instance and returns the op occ's id.
+func (c *Client) Modify(ctx context.Context, id string, patch any) (string, error) {
+	return c.operation(ctx, http.MethodPatch, instancesPath+"/"+id, patch)
+}
+
+func (c *Client) operation(ctx context.Context, method, path string, body any) (string, error) {
+	r, err := c.Call(ctx, method, path, body, nil)
 	if err != nil {
 		return "", err
 	}
 	location := r.Header.Get("Location")
 	_, op, ok := strings.Cut(location, opOccsPath+"/")
 	if r.Status != http.StatusAccepted || !ok {
-		return "", fmt.Errorf("%s of instance %s: status %d, Location %q", name, id, r.Status, location)
+		return "", fmt.Errorf("%s %s: status %d, Location %q", method, path, r.Status, location)
 	}
 	return op, nil
+}
+
+// OpOccTask asks for a task of an op occ: retry, rollback, fail or cancel. body is nil for all but cancel.
+func (c *Client) OpOccTask(ctx context.Context, opOcc, task string, body any) error {
+	_, err := c.Call(ctx, http.MethodPost, opOccsPath+"/"+opOcc+"/"+task, body, nil)
+	return err
+}
+
+// Subscribe subscribes a callback to all notifications and returns the subscription's id.
+func (c *Client) Subscribe(ctx context.Context, callback string) (string, error) {
+	var out struct {
+		ID string `json:"id"`
+	}
+	_, err := c.Call(ctx, http.MethodPost, subscriptionsPath, map[string]any{"callbackUri": callback}, &out)
+	return out.ID, err
 }
 
 // OpOcc reads an op occ.

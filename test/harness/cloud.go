@@ -21,15 +21,20 @@ func (c *Cluster) Find(instanceID string) *vimsim.StackState {
 
 // Token logs in to the simulated Keystone and returns a token of the project that VIMs are registered with.
 func (c *Cluster) Token(ctx context.Context) (string, error) {
+	return c.TokenOf(ctx, User, Password, Project)
+}
+
+// TokenOf logs in to the simulated Keystone as a user of it, and returns a token of the project.
+func (c *Cluster) TokenOf(ctx context.Context, user, password, project string) (string, error) {
 	domain := map[string]any{"name": "Default"}
 	r, err := NewClient(c.Sim.AuthURL).Call(ctx, http.MethodPost, "/auth/tokens", map[string]any{"auth": map[string]any{
 		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{
-			"user": map[string]any{"name": User, "password": Password, "domain": domain},
+			"user": map[string]any{"name": user, "password": password, "domain": domain},
 		}},
-		"scope": map[string]any{"project": map[string]any{"name": Project, "domain": domain}},
+		"scope": map[string]any{"project": map[string]any{"name": project, "domain": domain}},
 	}}, nil)
 	if err != nil {
-		return "", fmt.Errorf("log in to the simulated Keystone: %w", err)
+		return "", fmt.Errorf("log in to the simulated Keystone as %s: %w", user, err)
 	}
 	return r.Header.Get("X-Subject-Token"), nil
 }

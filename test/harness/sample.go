@@ -82,7 +82,10 @@ func SamplePackage(t testing.TB, name string) *Sample {
 func completion(t testing.TB, name string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	root := path.Join("testdata", name)
+	root := path.Join("testdata", strings.TrimSuffix(name, "2")) // the second of a name needs what the first does
+	if _, err := fs.Stat(completions, root); err != nil {
+		return files // it is complete
+	}
 	err := fs.WalkDir(completions, root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -21,7 +21,7 @@ import (
 
 const (
 	// keysFor is how long keys are used before they are looked up again: a key that the issuer has withdrawn is good for no
-	// longer.
+	// longer, unless the issuer cannot be reached.
 	keysFor = 10 * time.Minute
 	// keysGap is the shortest time between two look-ups, however many tokens name keys that nobody knows.
 	keysGap = 5 * time.Second

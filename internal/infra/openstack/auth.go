@@ -178,3 +178,22 @@ func (c *cloud) heat() (*gophercloud.ServiceClient, error) {
 func (c *cloud) glance() (*gophercloud.ServiceClient, error) {
 	return c.service("image", openstack.NewImageV2)
 }
+
+func (c *cloud) nova() (*gophercloud.ServiceClient, error) {
+	return c.service("compute", openstack.NewComputeV2)
+}
+
+// exchange makes one call to a service. A status that is not in ok is an error, classed.
+func (c *cloud) exchange(ctx context.Context, to *gophercloud.ServiceClient, doing, method string, body, answer any, ok []int, path []string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.CallTimeout)
+	defer cancel()
+	options := &gophercloud.RequestOpts{OkCodes: ok, JSONBody: body, JSONResponse: answer}
+	resp, err := to.Request(ctx, method, to.ServiceURL(path...), options)
+	if err != nil {
+		return statusOf(err), c.wrap(doing, err)
+	}
+	if answer == nil && resp.Body != nil {
+		_ = resp.Body.Close()
+	}
+	return resp.StatusCode, nil
+}

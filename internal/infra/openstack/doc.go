@@ -1,7 +1,11 @@
 // Package openstack deploys VNFs on an OpenStack VIM through Heat: an [lcm.InfraDriver] for packages whose Base HOT is
 // filled in by an LCM user data script (package userdata).
 //
-// An instance is one stack, vnflcm_<vnfInstanceId>, which carries the instance's id as a tag; software images that the
-// package brings are Glance images that carry instance and node as properties. Every step finds what an earlier try has
-// made by these marks, so that it may run any number of times, on any node.
+// An instance is one stack, vnflcm_<vnfInstanceId>, which carries the instance's id as a tag, and the id of the operation that
+// has asked for it last; software images that the package brings are Glance images that carry instance and node as properties.
+// Every step finds what an earlier try has made by these marks, so that it may run any number of times, on any node.
+//
+// A scaling aspect is an AutoScalingGroup of the template. It is scaled by its policies' signals, one for each step, and by an
+// update of the stack where a signal would not bring the size that the step is to bring. Every update writes the present size
+// of every group into the template: Heat would set the groups to what the package says.
 package openstack

@@ -115,19 +115,60 @@ func (d *Driver) Close() {
 // Type returns "openstack".
 func (d *Driver) Type() string { return lcm.VimOpenStack }
 
-// Steps returns the steps of INSTANTIATE (SOL003 v2.6.1 §5.4.4) and TERMINATE (§5.4.8), and of the rollback of
-// INSTANTIATE, which removes what the failed try left. Other operations are unsupported.
+// Can implements lcm.InfraDriver: every operation is carried out. What has removed or remade something cannot be rolled
+// back (SCALE in, HEAL, TERMINATE), the rest can.
+func (d *Driver) Can(operation sol003.LcmOperationType, undo bool) bool {
+	switch operation {
+	case sol003.LcmOperationTypeInstantiate, sol003.LcmOperationTypeScale, sol003.LcmOperationTypeScaleToLevel,
+		sol003.LcmOperationTypeChangeFlavour, sol003.LcmOperationTypeChangeExtConn, sol003.LcmOperationTypeOperate:
+		return true
+	case sol003.LcmOperationTypeHeal, sol003.LcmOperationTypeTerminate:
+		return !undo
+	}
+	return false
+}
+
+// Leaving implements lcm.InfraDriver: the members that Heat would take are looked for.
+func (d *Driver) Leaving(x *lcm.Execution) ([]lcm.Step, error) { return d.leaving(x), nil }
+
+// Steps returns the steps of an operation in the VIM, or of its rollback (SOL003 v2.6.1 §5.4.4 to §5.4.11).
 func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
+	undo := x.Op.State == sol003.LcmOperationStateRollingBack
+	if !d.Can(x.Op.Operation, undo) {
+		what := string(x.Op.Operation)
+		if undo {
+			what = "rolling back " + what
+		}
+		return nil, lcm.Errorf(lcm.KindUnsupported, "%s is not supported on VIMs of type %s", what, d.Type())
+	}
 	switch x.Op.Operation {
 	case sol003.LcmOperationTypeInstantiate:
-		if x.Op.State == sol003.LcmOperationStateRollingBack {
+		if undo {
 			return d.removal("rollback-"), nil
 		}
 		return d.instantiation(), nil
 	case sol003.LcmOperationTypeTerminate:
-		return d.termination(x)
+		return d.removal(""), nil
+	case sol003.LcmOperationTypeScale, sol003.LcmOperationTypeScaleToLevel:
+		if undo {
+			return d.unscaleSteps(x)
+		}
+		return d.scaleSteps(x), nil
+	case sol003.LcmOperationTypeHeal:
+		if whole(x) {
+			return append(d.removal("respawn-"), d.instantiation()...), nil
+		}
+		return d.healSteps(), nil
+	case sol003.LcmOperationTypeOperate:
+		return d.operateSteps(x)
 	}
-	return nil, lcm.Errorf(lcm.KindUnsupported, "%s is not supported on VIMs of type %s", x.Op.Operation, d.Type())
+	if undo { // CHANGE_FLAVOUR, CHANGE_EXT_CONN
+		return d.back(), nil
+	}
+	if x.Op.Operation == sol003.LcmOperationTypeChangeFlavour {
+		return d.flavourSteps(), nil
+	}
+	return d.extConnSteps(), nil
 }
 
 // slack is what a step may take beyond its own deadline before the engine ends it: the step's own error names more.

@@ -21,6 +21,7 @@ type image struct {
 	HashValue    string `json:"os_hash_value"`
 	Instance     string `json:"vnfm_instance_id"`
 	Node         string `json:"vnfm_node"`
+	Digest       string `json:"vnfm_digest"`
 	ImportFailed string `json:"os_glance_failed_import"`
 	ImportTask   string `json:"os_glance_import_task"`
 }
@@ -37,6 +38,7 @@ type imageRequest struct {
 	Instance        string   `json:"vnfm_instance_id"`
 	Node            string   `json:"vnfm_node"`
 	Version         string   `json:"vnfm_version,omitempty"`
+	Digest          string   `json:"vnfm_digest,omitempty"` // as the VNFD gives it: algorithm:hash
 }
 
 // callGlance makes one call to Glance. A status that is not in ok is an error, classed.
@@ -45,17 +47,7 @@ func (c *cloud) callGlance(ctx context.Context, doing, method string, body, answ
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.CallTimeout)
-	defer cancel()
-	options := &gophercloud.RequestOpts{OkCodes: ok, JSONBody: body, JSONResponse: answer}
-	resp, err := glance.Request(ctx, method, glance.ServiceURL(path...), options)
-	if err != nil {
-		return statusOf(err), c.wrap(doing, err)
-	}
-	if answer == nil && resp.Body != nil {
-		_ = resp.Body.Close()
-	}
-	return resp.StatusCode, nil
+	return c.exchange(ctx, glance, doing, method, body, answer, ok, path)
 }
 
 // listImages returns all images that the query selects.

@@ -3,12 +3,16 @@ package openstack
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
 // stack is a Heat stack as far as the driver looks at it.
@@ -50,23 +54,36 @@ type resource struct {
 	Status   string             `json:"resource_status"`
 	Reason   string             `json:"resource_status_reason"`
 	Creation string             `json:"creation_time"`
+	Users    []string           `json:"required_by"` // the resources of the stack that are built on it
 	Links    []gophercloud.Link `json:"links"`
 }
 
-// stack returns the id of the stack that the resource is in, "" when the answer does not tell.
-func (r *resource) stack() string {
+// link returns the name and the id of the stack that the link of that kind leads to, "" when the answer does not tell.
+func (r *resource) link(rel string) (name, id string) {
 	for _, l := range r.Links {
-		if l.Rel != "stack" {
+		if l.Rel != rel {
 			continue
 		}
 		u, err := url.Parse(l.Href)
 		if err != nil {
-			return ""
+			return "", ""
 		}
-		return u.Path[strings.LastIndexByte(u.Path, '/')+1:]
+		_, place, _ := strings.Cut(u.Path, "/stacks/")
+		name, id, _ = strings.Cut(place, "/")
+		id, _, _ = strings.Cut(id, "/")
+		return name, id
 	}
-	return ""
+	return "", ""
 }
+
+// stack returns the id of the stack that the resource is in, "" when the answer does not tell.
+func (r *resource) stack() string {
+	_, id := r.link("stack")
+	return id
+}
+
+// failed tells whether the resource's last action, or a check of it, has failed.
+func (r *resource) failed() bool { return strings.HasSuffix(r.Status, "_FAILED") }
 
 // stackRequest is the body that creates or replaces a stack.
 type stackRequest struct {
@@ -85,17 +102,7 @@ func (c *cloud) call(ctx context.Context, doing, method string, body, answer any
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.CallTimeout)
-	defer cancel()
-	options := &gophercloud.RequestOpts{OkCodes: ok, JSONBody: body, JSONResponse: answer}
-	resp, err := heat.Request(ctx, method, heat.ServiceURL(path...), options)
-	if err != nil {
-		return statusOf(err), c.wrap(doing, err)
-	}
-	if answer == nil && resp.Body != nil {
-		_ = resp.Body.Close()
-	}
-	return resp.StatusCode, nil
+	return c.exchange(ctx, heat, doing, method, body, answer, ok, path)
 }
 
 // findStack returns the stack of that name, nil when there is none. Deleted stacks do not count.
@@ -165,6 +172,68 @@ func (c *cloud) resources(ctx context.Context, name, id string) ([]resource, err
 	return list.Resources, err
 }
 
+// markUnhealthy has Heat's next update of the stack make a resource again. One that is gone is fine.
+func (c *cloud) markUnhealthy(ctx context.Context, r *resource, why string) error {
+	stackName, stackID := r.link("stack")
+	body := map[string]any{"mark_unhealthy": true, "resource_status_reason": why}
+	status, err := c.call(ctx, "mark resource "+r.Name+" of stack "+stackName+" as unhealthy", http.MethodPatch, body, nil,
+		[]int{http.StatusOK, http.StatusAccepted, http.StatusNoContent, http.StatusNotFound}, "stacks", stackName, stackID, "resources", r.Name)
+	if err != nil {
+		kind := lcm.KindOf(err)
+		if status == http.StatusConflict { // something is being done to it
+			kind = lcm.KindRetryable
+		}
+		return &lcm.Error{Kind: kind, Err: err, Detail: fmt.Sprintf(
+			"Failed to mark stack '%s' resource as unhealthy for resource '%s', Error: %s", stackID, r.Name, detail(err))}
+	}
+	return nil
+}
+
+// mend marks what a stack's next update is to make again besides what has failed: the volumes of servers that could not be
+// created. Nova keeps them for the failed servers, which go only after the new ones have come.
+func (c *cloud) mend(ctx context.Context, list []resource) error {
+	for n := range list {
+		if list[n].Type != serverType || list[n].Status != "CREATE_FAILED" {
+			continue
+		}
+		for m := range list {
+			r := &list[m]
+			if r.Type != volumeType || r.failed() || r.stack() != list[n].stack() || !slices.Contains(r.Users, list[n].Name) {
+				continue
+			}
+			if err := c.markUnhealthy(ctx, r, "its server could not be created"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// signal has a resource of a stack, a scaling policy, do what it is for.
+func (c *cloud) signal(ctx context.Context, s *stack, name string) error {
+	_, err := c.call(ctx, "signal "+name+" of stack "+s.Name, http.MethodPost, nil, nil,
+		[]int{http.StatusOK, http.StatusAccepted, http.StatusNoContent}, "stacks", s.Name, s.ID, "resources", name, "signal")
+	return err
+}
+
+// metadata reads the metadata of a resource of a stack.
+func (c *cloud) metadata(ctx context.Context, s *stack, name string, into any) error {
+	answer := struct {
+		Metadata any `json:"metadata"`
+	}{into}
+	_, err := c.call(ctx, "read the metadata of "+name+" of stack "+s.Name, http.MethodGet, nil, &answer,
+		[]int{http.StatusOK}, "stacks", s.Name, s.ID, "resources", name, "metadata")
+	return err
+}
+
+// cancel ends the action that a stack is in the middle of, without rolling back; one that does not run is fine.
+func (c *cloud) cancel(ctx context.Context, name, id string) error {
+	_, err := c.call(ctx, "cancel the action of stack "+name, http.MethodPost, map[string]any{"cancel_without_rollback": nil}, nil,
+		[]int{http.StatusOK, http.StatusAccepted, http.StatusNoContent, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
+		"stacks", name, id, "actions")
+	return err
+}
+
 // failures words what is wrong below a stack: the resources that failed, the innermost last, with their reasons.
 func (c *cloud) failures(ctx context.Context, s *stack) string {
 	list, err := c.resources(ctx, s.Name, s.ID)
@@ -175,7 +244,7 @@ func (c *cloud) failures(ctx context.Context, s *stack) string {
 	var said []string
 	for n := range list {
 		r := &list[n]
-		if !strings.HasSuffix(r.Status, "_FAILED") || strings.Contains(r.Reason, "aborted") && len(said) > 0 {
+		if !r.failed() || strings.Contains(r.Reason, "aborted") && len(said) > 0 {
 			continue
 		}
 		if len(said) == most {

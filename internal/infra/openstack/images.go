@@ -12,18 +12,24 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
 
 // wanted returns the images that the VIM needs to be given: those of nodes with an artifact, unless the grant names an
-// image of the VIM for them.
+// image of the VIM for them; in a heal of some VNFCs, those that these are made of.
 func wanted(x *lcm.Execution) []vnfd.SoftwareImage {
+	var nodes map[string]bool
+	if x.Op.Operation == sol003.LcmOperationTypeHeal && !whole(x) {
+		nodes = sickNodes(x)
+	}
 	var out []vnfd.SoftwareImage
 	for _, i := range x.Flavour.SoftwareImages {
-		if i.File == "" || x.Grant != nil && x.Grant.Images[i.ID] != "" {
+		if i.File == "" || x.Grant != nil && x.Grant.Images[i.ID] != "" || nodes != nil && !nodes[i.ID] {
 			continue
 		}
 		out = append(out, i)
@@ -31,16 +37,33 @@ func wanted(x *lcm.Execution) []vnfd.SoftwareImage {
 	return out
 }
 
+// anew tells whether the operation makes the stack's images anew: a heal of some VNFCs does so only when the instance has
+// been given another VNFD since they were made.
+func anew(x *lcm.Execution, s *infra) bool {
+	if x.Op.Operation != sol003.LcmOperationTypeHeal || whole(x) {
+		return true
+	}
+	return slices.ContainsFunc(patients(x), func(v sol003.VnfcResourceInfo) bool {
+		was := s.vnfdOf(v.VduId)
+		return was != "" && was != x.Instance.VnfdID
+	})
+}
+
 // images is the step that gives the VIM the VNF's images. An image of an earlier try is found by its properties and
 // used; one without data gets it.
 func (d *Driver) images(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
-	want := wanted(x)
-	if len(want) == 0 {
-		return lcm.Done(), nil
+	s, err := loadInfra(x.Instance)
+	if err != nil {
+		return lcm.Progress{}, err
 	}
 	w, err := loadWork(x)
 	if err != nil {
 		return lcm.Progress{}, err
+	}
+	want := wanted(x)
+	if !anew(x, s) || len(want) == 0 {
+		w.Images = s.Images
+		return lcm.Done(), saveWork(x, w)
 	}
 	c, err := d.connect(ctx, x.Target)
 	if err != nil {
@@ -74,7 +97,7 @@ func (c *cloud) ensureImage(ctx context.Context, x *lcm.Execution, want vnfd.Sof
 	var made *image
 	for n := range have {
 		i := &have[n]
-		if i.Node != want.ID {
+		if i.Node != want.ID || !same(i, want) {
 			continue
 		}
 		if made == nil && usable(i) {
@@ -91,13 +114,26 @@ func (c *cloud) ensureImage(ctx context.Context, x *lcm.Execution, want vnfd.Sof
 		if made, err = c.createImage(ctx, &imageRequest{
 			Name: want.Name, Visibility: "private", ContainerFormat: want.ContainerFormat, DiskFormat: want.DiskFormat,
 			MinDisk: want.MinDisk / 1e9, MinRAM: want.MinRAM / 1e6, Tags: []string{mark(x.Instance.ID)},
-			Instance: x.Instance.ID, Node: want.ID, Version: want.Version,
+			Instance: x.Instance.ID, Node: want.ID, Version: want.Version, Digest: digestOf(want),
 		}); err != nil {
 			return nil, err
 		}
 		x.Log.Info("image created", "image", made.ID, "name", want.Name, "node", want.ID)
 	}
 	return made, c.feedImage(ctx, x, want, made)
+}
+
+// digestOf is an image's checksum as the VNFD gives it; "" when it gives none.
+func digestOf(i vnfd.SoftwareImage) string {
+	if i.Checksum.Hash == "" {
+		return ""
+	}
+	return plainAlgorithm(i.Checksum.Algorithm) + ":" + strings.ToLower(i.Checksum.Hash)
+}
+
+// same tells whether an image was made for what is wanted and not for what another VNFD says of the node.
+func same(i *image, want vnfd.SoftwareImage) bool {
+	return i.Name == want.Name && (i.Digest == "" || i.Digest == digestOf(want))
 }
 
 // usable tells whether an image is there or can still become so.
@@ -150,6 +186,10 @@ func (onceBody) Seek(int64, int) (int64, error) {
 func (d *Driver) imagesActive(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	w, err := loadWork(x)
 	if err != nil || len(w.Images) == 0 {
+		return lcm.Done(), err
+	}
+	s, err := loadInfra(x.Instance)
+	if err != nil || !anew(x, s) {
 		return lcm.Done(), err
 	}
 	c, err := d.connect(ctx, x.Target)
@@ -293,15 +333,15 @@ func (c contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// dropImages deletes what has been made when err ends the operation, as the reference does; it returns err. What cannot
+// dropImages deletes what the operation has made when err ends it, as the reference does; it returns err. What cannot
 // be deleted now is found by the next try or the termination.
 func (c *cloud) dropImages(ctx context.Context, x *lcm.Execution, err error) error {
 	if !lcm.Is(err, lcm.KindTerminal) {
 		return err
 	}
-	made, e := c.imagesOf(ctx, x.Instance.ID)
-	for _, i := range made {
-		e = errors.Join(e, c.deleteImage(ctx, i.ID))
+	s, e := loadInfra(x.Instance)
+	if e == nil {
+		e = c.deleteImagesExcept(ctx, x.Instance.ID, s.Images)
 	}
 	if e != nil {
 		x.Log.Warn("images are left in the VIM for now", "error", e)
@@ -312,31 +352,75 @@ func (c *cloud) dropImages(ctx context.Context, x *lcm.Execution, err error) err
 	}
 }
 
-// imagesDelete is the step that deletes the images made for the instance, whether recorded or not.
-func (d *Driver) imagesDelete(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+// deleteImagesExcept deletes the images made for an instance but those.
+func (c *cloud) deleteImagesExcept(ctx context.Context, instanceID string, keep []nodeImage) error {
+	found, err := c.imagesOf(ctx, instanceID)
+	for _, i := range found {
+		if !slices.ContainsFunc(keep, func(k nodeImage) bool { return k.ID == i.ID }) {
+			err = errors.Join(err, c.deleteImage(ctx, i.ID))
+		}
+	}
+	return err
+}
+
+// imagesTidy is the step that deletes the images that the operation has put others in the place of, and records those that
+// there are now.
+func (d *Driver) imagesTidy(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	w, c, err := d.begin(ctx, x)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
 	s, err := loadInfra(x.Instance)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
+	keep := slices.Clone(w.Images)
+	for _, old := range s.Images { // one that servers which were not healed are made of stays
+		_, replaced := w.image(old.Node)
+		stays := !replaced && x.Op.Operation == sol003.LcmOperationTypeHeal || strings.Contains(string(w.Parameters), old.ID)
+		if stays && !slices.Contains(keep, old) {
+			keep = append(keep, old)
+		}
+	}
+	if anew(x, s) {
+		if err := c.deleteImagesExcept(ctx, x.Instance.ID, keep); err != nil {
+			return lcm.Progress{}, err
+		}
+	}
+	s.Parameters, s.Images = w.Parameters, keep
+	if x.Op.Operation != sol003.LcmOperationTypeHeal {
+		s.VnfdID, s.Renewed = x.Instance.VnfdID, nil
+	}
+	for _, v := range patients(x) {
+		if s.Renewed == nil {
+			s.Renewed = map[string]string{}
+		}
+		s.Renewed[v.VduId] = x.Instance.VnfdID
+	}
+	return lcm.Done(), saveInfra(x.Instance, s)
+}
+
+// imagesDelete is the step that deletes the images made for the instance, whether recorded or not.
+func (d *Driver) imagesDelete(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	c, err := d.connect(ctx, x.Target)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	ids := map[string]bool{}
-	for _, i := range s.Images {
-		ids[i.ID] = true
-	}
-	found, err := c.imagesOf(ctx, x.Instance.ID)
+	s, err := loadInfra(x.Instance)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	for _, i := range found {
-		ids[i.ID] = true
-	}
-	for id := range ids {
-		if err := c.deleteImage(ctx, id); err != nil {
-			return lcm.Progress{}, fmt.Errorf("delete image %s: %w", id, err)
+	for _, i := range s.Images {
+		if err := c.deleteImage(ctx, i.ID); err != nil {
+			return lcm.Progress{}, fmt.Errorf("delete image %s: %w", i.ID, err)
 		}
+	}
+	if err := c.deleteImagesExcept(ctx, x.Instance.ID, nil); err != nil {
+		return lcm.Progress{}, err
+	}
+	if x.Op.Operation == sol003.LcmOperationTypeHeal { // what is made now is another stack
+		s.StackID, s.Images = "", nil
+		return lcm.Done(), saveInfra(x.Instance, s)
 	}
 	return lcm.Done(), nil
 }

@@ -2,13 +2,12 @@ package openstack
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
@@ -55,7 +54,7 @@ func (d *Driver) stackCreate(ctx context.Context, x *lcm.Execution) (lcm.Progres
 	if found != nil {
 		return d.adopt(ctx, x, c, w, found)
 	}
-	body, err := d.stackBody(ctx, x, w)
+	body, err := d.creation(ctx, x, w)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
@@ -92,7 +91,14 @@ func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cloud, w *work,
 	case state == "IN_PROGRESS" && !ofOperation(found, x.Op.ID):
 		return lcm.Wait(d.pause(x), "stack %s (%s) of an earlier operation is %s", found.Name, found.ID, found.Status), nil
 	case state == "FAILED" || !ofOperation(found, x.Op.ID):
-		body, err := d.stackBody(ctx, x, w)
+		body, err := d.creation(ctx, x, w)
+		if err != nil {
+			return lcm.Progress{}, err
+		}
+		list, err := c.resources(ctx, found.Name, found.ID)
+		if err == nil {
+			err = c.mend(ctx, list)
+		}
 		if err != nil {
 			return lcm.Progress{}, err
 		}
@@ -114,10 +120,21 @@ func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cloud, w *work,
 // record keeps the stack in the instance; nothing here can fail but for a defect.
 func (d *Driver) record(x *lcm.Execution, w *work, id string) (lcm.Progress, error) {
 	w.StackID = id
-	if err := saveInfra(x.Instance, &infra{StackID: id, StackName: stackName(x.Instance.ID), Images: w.Images, Parameters: w.Parameters}); err != nil {
+	if err := saveInfra(x.Instance, &infra{
+		StackID: id, StackName: stackName(x.Instance.ID), Images: w.Images, Parameters: w.Parameters, VnfdID: x.Instance.VnfdID,
+	}); err != nil {
 		return lcm.Progress{}, err
 	}
 	return lcm.Done(), saveWork(x, w)
+}
+
+// creation makes the request for the stack that the instantiation asks for.
+func (d *Driver) creation(ctx context.Context, x *lcm.Execution, w *work) (*stackRequest, error) {
+	hot, err := d.template(ctx, x, x.Flavour)
+	if err != nil {
+		return nil, err
+	}
+	return d.stackBody(x, hot, wish{flavour: x.Flavour, params: w.Parameters, tag: opTag(x)}, w.Capacities)
 }
 
 // ofOperation tells whether a stack is as the operation has asked for, and not one before it.
@@ -128,36 +145,6 @@ func ours(s *stack, instanceID string) bool { return tagged(s, mark(instanceID))
 
 func tagged(s *stack, tag string) bool {
 	return slices.ContainsFunc(s.Tags, func(t string) bool { return strings.TrimSpace(t) == tag })
-}
-
-// stackBody makes the request for the instance's stack: the package's templates, with the desired_capacity of groups
-// that the level asks for, and the script's parameters.
-func (d *Driver) stackBody(ctx context.Context, x *lcm.Execution, w *work) (*stackRequest, error) {
-	files, err := x.Files(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("open the VNF package: %w", err)
-	}
-	defer func() { _ = files.Close() }()
-	hot, err := loadBaseHOT(files, x.Flavour.ID)
-	if err != nil {
-		return nil, err
-	}
-	top, err := hot.withCapacities(w.Capacities)
-	if err != nil {
-		return nil, err
-	}
-	tags := mark(x.Instance.ID) + "," + mark(x.Op.ID)
-	if name := tagOf(x.Instance.Name); name != "" {
-		tags += "," + name
-	}
-	params := w.Parameters
-	if len(params) == 0 {
-		params = json.RawMessage("{}")
-	}
-	return &stackRequest{
-		Name: stackName(x.Instance.ID), Template: string(top), Files: hot.files(), Parameters: params,
-		TimeoutMins: max(1, int((d.cfg.StackTimeout+time.Minute-1)/time.Minute)), DisableRollback: true, Tags: tags,
-	}, nil
 }
 
 // tagOf makes a tag of an instance's name: Heat separates tags by commas and takes at most 80 characters.
@@ -180,10 +167,7 @@ func (d *Driver) stackWait(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	prefix := "VNF Create"
-	if w.Action == actionUpdate {
-		prefix = "VNF Update"
-	}
+	prefix := waitPrefix(x, w)
 	waited := x.Now().Sub(x.Begun)
 	switch {
 	case s == nil:
@@ -196,9 +180,32 @@ func (d *Driver) stackWait(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 		return lcm.Progress{}, c.stackError(ctx, prefix, s)
 	}
 	if waited >= d.cfg.StackTimeout {
+		c.giveUp(ctx, x, s.Name, s.ID)
 		return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "%s action is not completed within %g seconds on stack %s", prefix, d.cfg.StackTimeout.Seconds(), s.ID)
 	}
 	return lcm.Wait(d.pause(x), "stack %s (%s) is %s", s.Name, s.ID, s.Status), nil
+}
+
+// giveUp ends an action that has been waited for for too long, so that a retry need not wait for it too. That it cannot be
+// ended changes nothing.
+func (c *cloud) giveUp(ctx context.Context, x *lcm.Execution, name, id string) {
+	if err := c.cancel(ctx, name, id); err != nil {
+		x.Log.Warn("the action of a stack is not ended", "stack", id, "error", err)
+	}
+}
+
+// waitPrefix begins what is said of a stack that has failed.
+func waitPrefix(x *lcm.Execution, w *work) string {
+	switch {
+	case w.Action == actionCreate:
+		return "VNF Create"
+	case x.Op.State == sol003.LcmOperationStateRollingBack:
+	case x.Op.Operation == sol003.LcmOperationTypeHeal && !whole(x):
+		return "VNF Heal"
+	case x.Op.Operation == sol003.LcmOperationTypeChangeExtConn:
+		return "VNF ChangeExtConn"
+	}
+	return "VNF Update"
 }
 
 // stackError words a stack's failure: Heat's reason, the stack, and the resources that failed.

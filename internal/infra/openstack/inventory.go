@@ -18,29 +18,80 @@ const (
 )
 
 // inventory is the step that points the instance's resource handles (SOL003 v2.6.1 §5.5.3.2 and following) to what the
-// stack consists of.
+// stack consists of now. What has been made again keeps its place: a VNFC stays in the stack that it is in.
 func (d *Driver) inventory(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	w, c, err := d.begin(ctx, x)
-	if err != nil {
-		return lcm.Progress{}, err
-	}
-	list, err := c.resources(ctx, stackName(x.Instance.ID), w.StackID)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
 	if x.Instance.Info == nil {
 		return lcm.Progress{}, lcm.Errorf(lcm.KindInternal, "VNF instance %s has no plan to fill in", x.Instance.ID)
 	}
-	t := newTree(w.StackID, list)
-	for _, missing := range t.fill(x.Instance.Info, x.Target.ID) {
+	if w.StackID == "" {
+		s, err := loadInfra(x.Instance)
+		if err != nil {
+			return lcm.Progress{}, err
+		}
+		w.StackID = s.StackID
+	}
+	list, err := c.resources(ctx, stackName(x.Instance.ID), w.StackID)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	remember(x)
+	for _, missing := range newTree(w.StackID, list).fill(x.Instance.Info, x.Target.ID, plan(x).Leaves...) {
 		x.Log.Warn("the stack has no such resource", "stack", w.StackID, "missing", missing)
 	}
-	info := x.Instance.Info
-	info.VnfcInfo = nil
-	for _, vnfc := range info.VnfcResourceInfo {
-		info.VnfcInfo = append(info.VnfcInfo, sol003.VnfcInfo{Id: x.NewID(), VduId: vnfc.VduId, VnfcState: sol003.VnfOperationalStateStarted})
-	}
+	alignStates(x)
 	return lcm.Done(), nil
+}
+
+// remember has the VNFCs that a change of flavour keeps, laid out anew by their old ids, be where they were.
+func remember(x *lcm.Execution) {
+	if x.Op.Operation != sol003.LcmOperationTypeChangeFlavour || x.Before.Info == nil {
+		return
+	}
+	was := map[string]*sol003.VnfcResourceInfo{}
+	for n := range x.Before.Info.VnfcResourceInfo {
+		was[x.Before.Info.VnfcResourceInfo[n].Id] = &x.Before.Info.VnfcResourceInfo[n]
+	}
+	for n := range x.Instance.Info.VnfcResourceInfo {
+		v := &x.Instance.Info.VnfcResourceInfo[n]
+		if old := was[v.Id]; old != nil && old.VduId == v.VduId && v.ComputeResource.ResourceId == "" {
+			v.ComputeResource, v.Metadata = old.ComputeResource, old.Metadata
+		}
+	}
+}
+
+// alignStates makes vnfcInfo have an entry for every VNFC, in their order: those there stay with the VNFCs of their VDU;
+// what is new, and what has been healed, runs.
+func alignStates(x *lcm.Execution) {
+	info := x.Instance.Info
+	had := map[string][]sol003.VnfcInfo{}
+	for _, v := range info.VnfcInfo {
+		had[v.VduId] = append(had[v.VduId], v)
+	}
+	info.VnfcInfo = make([]sol003.VnfcInfo, 0, len(info.VnfcResourceInfo))
+	for _, vnfc := range info.VnfcResourceInfo {
+		next := sol003.VnfcInfo{VduId: vnfc.VduId, VnfcState: sol003.VnfOperationalStateStarted}
+		if of := had[vnfc.VduId]; len(of) > 0 {
+			next, had[vnfc.VduId] = of[0], of[1:]
+			if slices.Contains(plan(x).Heals, vnfc.Id) {
+				next.VnfcState = sol003.VnfOperationalStateStarted
+			}
+		} else {
+			next.Id = x.NewID()
+		}
+		info.VnfcInfo = append(info.VnfcInfo, next)
+	}
+}
+
+// plan returns the operation's plan, an empty one when there is none.
+func plan(x *lcm.Execution) *lcm.Plan {
+	if x.Plan == nil {
+		return &lcm.Plan{}
+	}
+	return x.Plan
 }
 
 // branch is one stack of a tree with those of its resources that nothing points to yet.
@@ -125,12 +176,67 @@ func (t *tree) network(name string, from *branch) *resource {
 	return nil
 }
 
+// homes finds the branch of every VNFC, with its server, which is taken: where its server is still; else in the stack
+// that it was in; else the first server left that is named like its VDU.
+func (t *tree) homes(info *sol003.InstantiatedVnfInfo, gone []string) map[string]home {
+	out := map[string]home{}
+	pass := func(find func(v *sol003.VnfcResourceInfo) *branch) {
+		for n := range info.VnfcResourceInfo {
+			v := &info.VnfcResourceInfo[n]
+			if _, done := out[v.Id]; done || slices.Contains(gone, v.Id) {
+				continue
+			}
+			if b := find(v); b != nil {
+				out[v.Id] = home{b, b.take(v.VduId, serverType)}
+			}
+		}
+	}
+	has := func(b *branch, name string) bool {
+		r := b.resources[name]
+		return r != nil && r.Type == serverType && r.ID != ""
+	}
+	pass(func(v *sol003.VnfcResourceInfo) *branch {
+		for _, b := range t.branches {
+			if id := v.ComputeResource.ResourceId; id != "" && has(b, v.VduId) && b.resources[v.VduId].ID == id {
+				return b
+			}
+		}
+		return nil
+	})
+	pass(func(v *sol003.VnfcResourceInfo) *branch {
+		if b := t.byID[text(v.Metadata, homeKey)]; b != nil && has(b, v.VduId) {
+			return b
+		}
+		return nil
+	})
+	pass(func(v *sol003.VnfcResourceInfo) *branch {
+		for _, b := range t.branches {
+			if has(b, v.VduId) {
+				return b
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// home is where a VNFC lives: its stack, and its server.
+type home struct {
+	*branch
+	server *resource
+}
+
+// homeKey is the key of a VNFC's metadata that tells the stack that it lives in.
+const homeKey = "stack_id"
+
 // fill points the handles of info to the tree's resources and returns the names of those that it does not have. Each
-// VNFC takes the first server left that is named like its VDU, and its storages and ports from the same stack.
-func (t *tree) fill(info *sol003.InstantiatedVnfInfo, vimID string) (missing []string) {
+// VNFC has its storages and ports from the stack that its server is in. Handles that the request gave stay: they name
+// another VIM connection than vimID, or none. The VNFCs that have gone are passed over.
+func (t *tree) fill(info *sol003.InstantiatedVnfInfo, vimID string, gone ...string) (missing []string) {
 	handle := func(r *resource) sol003.ResourceHandle {
 		return sol003.ResourceHandle{VimConnectionId: vimID, ResourceId: r.ID, VimLevelResourceType: r.Type}
 	}
+	ours := func(h sol003.ResourceHandle) bool { return h.ResourceId == "" || h.VimConnectionId == vimID }
 	ports := map[string]*sol003.VnfLinkPortInfo{}
 	links := map[string]*sol003.VnfVirtualLinkResourceInfo{}
 	for n := range info.VnfVirtualLinkResourceInfo {
@@ -144,19 +250,24 @@ func (t *tree) fill(info *sol003.InstantiatedVnfInfo, vimID string) (missing []s
 	for n := range info.VirtualStorageResourceInfo {
 		storages[info.VirtualStorageResourceInfo[n].Id] = &info.VirtualStorageResourceInfo[n]
 	}
+	homes := t.homes(info, gone)
+	led := map[string]bool{} // links that a port has led to
 	for n := range info.VnfcResourceInfo {
 		vnfc := &info.VnfcResourceInfo[n]
-		home, server := t.server(vnfc.VduId)
-		if server == nil {
+		if slices.Contains(gone, vnfc.Id) {
+			continue
+		}
+		home, found := homes[vnfc.Id]
+		if !found {
 			missing = append(missing, "server "+vnfc.VduId)
 			continue
 		}
-		vnfc.ComputeResource = handle(server)
+		vnfc.ComputeResource = handle(home.server)
 		metadata := sol003.KeyValuePairs{}
 		for k, v := range vnfc.Metadata {
 			metadata[k] = v
 		}
-		metadata["stack_id"] = home.id
+		metadata[homeKey] = home.id
 		vnfc.Metadata = metadata
 		for _, id := range vnfc.StorageResourceIds {
 			s := storages[id]
@@ -179,24 +290,24 @@ func (t *tree) fill(info *sol003.InstantiatedVnfInfo, vimID string) (missing []s
 			if port == nil {
 				continue
 			}
-			if port.ResourceHandle.ResourceId == "" {
+			if ours(port.ResourceHandle) {
 				port.ResourceHandle = handle(r)
 			}
-			if vl := links[port.Id]; vl.NetworkResource.ResourceId == "" {
-				if r := t.network(vl.VnfVirtualLinkDescId, home); r != nil {
-					vl.NetworkResource = handle(r)
+			if vl := links[port.Id]; ours(vl.NetworkResource) && !led[vl.Id] {
+				if r := t.network(vl.VnfVirtualLinkDescId, home.branch); r != nil {
+					vl.NetworkResource, led[vl.Id] = handle(r), true
 				}
 			}
 		}
 	}
 	for n := range info.VnfVirtualLinkResourceInfo { // links that no port has led to
 		vl := &info.VnfVirtualLinkResourceInfo[n]
-		if vl.NetworkResource.ResourceId != "" {
+		if led[vl.Id] || !ours(vl.NetworkResource) {
 			continue
 		}
 		if r := t.network(vl.VnfVirtualLinkDescId, nil); r != nil {
 			vl.NetworkResource = handle(r)
-		} else {
+		} else if vl.NetworkResource.ResourceId == "" {
 			missing = append(missing, "network "+vl.VnfVirtualLinkDescId)
 		}
 	}
@@ -209,14 +320,4 @@ func (t *tree) fill(info *sol003.InstantiatedVnfInfo, vimID string) (missing []s
 		}
 	}
 	return missing
-}
-
-// server takes the first server left of that name, with the branch that it is in.
-func (t *tree) server(name string) (*branch, *resource) {
-	for _, b := range t.branches {
-		if r := b.take(name, serverType); r != nil {
-			return b, r
-		}
-	}
-	return nil, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/userdata"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
 
 // The keys of additionalParams that name a package's user data script.
@@ -39,24 +40,42 @@ func (d *Driver) parameters(ctx context.Context, x *lcm.Execution) (lcm.Progress
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	var req sol003.InstantiateVnfRequest
-	if err := x.Params(&req); err != nil {
-		return lcm.Progress{}, err
-	}
-	file, class, err := script(req.AdditionalParams)
+	req, err := instantiateRequest(x)
 	if err != nil {
 		return lcm.Progress{}, err
+	}
+	params, hot, err := d.scripted(ctx, x, w, req)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	if err := d.pinImages(ctx, x, w, params); err != nil {
+		return lcm.Progress{}, err
+	}
+	applyGrant(x, params)
+	members := membersOf(x.Flavour, x.Instance.Info, plan(x).Leaves...)
+	w.Capacities = capacities(x.Flavour, members, hot, params, x.Op.Operation != sol003.LcmOperationTypeInstantiate)
+	if w.Parameters, err = json.Marshal(params); err != nil {
+		return lcm.Progress{}, fmt.Errorf("encode the parameters of the stack: %w", err)
+	}
+	return lcm.Done(), saveWork(x, w)
+}
+
+// scripted lets the package's user data script make the stack's parameters of its Base HOT, the VNFD and the request.
+func (d *Driver) scripted(ctx context.Context, x *lcm.Execution, w *work, req *sol003.InstantiateVnfRequest) (map[string]any, *baseHOT, error) {
+	file, class, err := script(req.AdditionalParams)
+	if err != nil {
+		return nil, nil, err
 	}
 	files, err := x.Files(ctx)
 	if err != nil {
-		return lcm.Progress{}, fmt.Errorf("open the VNF package: %w", err)
+		return nil, nil, fmt.Errorf("open the VNF package: %w", err)
 	}
 	defer func() { _ = files.Close() }()
-	hot, err := loadBaseHOT(files, req.FlavourId)
+	hot, err := loadBaseHOT(files, x.Flavour.ID)
 	if err != nil {
-		return lcm.Progress{}, err
+		return nil, nil, err
 	}
-	given := req // the script has no business with the VIM's credentials
+	given := *req // the script has no business with the VIM's credentials
 	given.VimConnectionInfo = lcm.RedactConnections(req.VimConnectionInfo)
 	made := map[string][]userdata.Image{}
 	for _, i := range w.Images {
@@ -66,24 +85,51 @@ func (d *Driver) parameters(ctx context.Context, x *lcm.Execution) (lcm.Progress
 		PackageFS: files, Path: file, Class: class, BaseHOT: hot.forScript(), VNFD: x.Flavour.Dict,
 		Instantiate: &given, Images: made,
 	})
+	return params, hot, scriptError(err)
+}
+
+// scriptError classes an error of a user data script.
+func scriptError(err error) error {
+	var own *userdata.Error
+	if errors.As(err, &own) {
+		return &lcm.Error{Kind: lcm.KindTerminal, Detail: own.Error(), Err: err}
+	}
+	return err
+}
+
+// rescript lets the package's user data script make the stack's parameters anew for an operation that changes a running
+// instance, by its method scale or heal, from those that there are; last is the method's last argument. A script without
+// the method, and one that returns nothing, leaves them as they are.
+func (d *Driver) rescript(ctx context.Context, x *lcm.Execution, method string, params json.RawMessage, last any) (map[string]any, error) {
+	now, err := decodeParameters(params)
+	if err != nil || x.Instance.Request == nil {
+		return now, err
+	}
+	file, class, err := script(x.Instance.Request.AdditionalParams)
 	if err != nil {
-		var own *userdata.Error
-		if errors.As(err, &own) {
-			return lcm.Progress{}, &lcm.Error{Kind: lcm.KindTerminal, Detail: own.Error(), Err: err}
-		}
-		return lcm.Progress{}, err
+		return nil, err
 	}
-	if err := d.pinImages(ctx, x, w, params); err != nil {
-		return lcm.Progress{}, err
+	files, err := x.Files(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open the VNF package: %w", err)
 	}
-	applyGrant(x, params)
-	if w.Capacities, err = capacities(x, hot, req.InstantiationLevelId, params); err != nil {
-		return lcm.Progress{}, err
+	defer func() { _ = files.Close() }()
+	hot, err := loadBaseHOT(files, x.Flavour.ID)
+	if err != nil {
+		return nil, err
 	}
-	if w.Parameters, err = json.Marshal(params); err != nil {
-		return lcm.Progress{}, fmt.Errorf("encode the parameters of the stack: %w", err)
+	shown := x.Before.Representation()
+	made, err := d.script.Run(ctx, userdata.Request{
+		PackageFS: files, Path: file, Class: class, Method: method, BaseHOT: hot.forScript(), VNFD: x.Flavour.Dict,
+		Operation: x.Op.Params, Instance: shown, Info: shown.InstantiatedVnfInfo, Parameters: now, Last: last,
+	})
+	switch {
+	case errors.Is(err, userdata.ErrNoMethod), err == nil && len(made) == 0:
+		return now, nil
+	case err != nil:
+		return nil, scriptError(err)
 	}
-	return lcm.Done(), saveWork(x, w)
+	return made, nil
 }
 
 // section returns parameters.nfv.<name>, nil when it is not there.
@@ -167,6 +213,11 @@ func applyGrant(x *lcm.Execution, params map[string]any) {
 		}
 		return n
 	}
+	for vdu, zone := range x.Grant.VDUZones {
+		if n := node(vdu); n["zone"] == nil {
+			n["zone"] = zone
+		}
+	}
 	if x.Instance.Info != nil {
 		for _, vnfc := range x.Instance.Info.VnfcResourceInfo {
 			zone := x.Grant.Zones[vnfc.Id]
@@ -186,31 +237,52 @@ func applyGrant(x *lcm.Execution, params map[string]any) {
 	}
 }
 
-// capacities makes the instantiation level count for every AutoScalingGroup that is named like a scaling aspect. A
-// parameter <aspect>_desired_capacity of the top template gets the number of members (over what the script said); where
-// the template has a literal that differs, the number to write there is returned; a function decides for itself.
-func capacities(x *lcm.Execution, hot *baseHOT, levelID string, params map[string]any) (map[string]int, error) {
+// membersOf returns how many members the group of each scaling aspect has in an instance's layout: one for every VNFC of
+// the aspect's first VDU that does not leave. Aspects that share it with another one are left out.
+func membersOf(f *vnfd.Flavour, info *sol003.InstantiatedVnfInfo, leaves ...string) map[string]int {
 	out := map[string]int{}
-	for n := range x.Flavour.Aspects {
-		aspect := &x.Flavour.Aspects[n]
+	if info == nil {
+		return out
+	}
+	for n := range f.Aspects {
+		aspect := &f.Aspects[n]
 		if len(aspect.VDUs) == 0 {
 			continue
 		}
-		count, err := x.Flavour.InstanceCount(aspect.VDUs[0].VDU, levelID)
-		if err != nil {
-			return nil, lcm.Errorf(lcm.KindTerminal, "%w", err)
+		vdu, sharing, count := aspect.VDUs[0].VDU, 0, 0
+		for m := range f.Aspects {
+			if f.Aspects[m].Scales(vdu) {
+				sharing++
+			}
 		}
-		if name := aspect.ID + "_" + capacityName; hot.declares(name) {
-			params[name] = count
-			continue
+		for _, v := range info.VnfcResourceInfo {
+			if v.VduId == vdu && !slices.Contains(leaves, v.Id) {
+				count++
+			}
 		}
-		group, ok := hot.group(aspect.ID)
-		if !ok {
-			continue
-		}
-		if literal, ok := literalCapacity(group); ok && literal != count {
+		if sharing == 1 {
 			out[aspect.ID] = count
 		}
 	}
-	return out, nil
+	return out
+}
+
+// capacities makes the number of members, by aspect, count for the AutoScalingGroups that the aspects scale. A parameter
+// <aspect>_desired_capacity of the top template gets the number (over what the script said); where the template has a
+// literal that differs, the number to write there is returned, by group; a function decides for itself, unless always.
+func capacities(f *vnfd.Flavour, members map[string]int, hot *baseHOT, params map[string]any, always bool) map[string]int {
+	out := map[string]int{}
+	for aspect, count := range members {
+		if name := aspect + "_" + capacityName; hot.declares(name) {
+			params[name] = count
+			delete(members, aspect)
+		}
+	}
+	for name, count := range hot.byGroup(f, members) {
+		group, _ := hot.group(name)
+		if literal, ok := literalCapacity(group); ok && literal != count || !ok && always {
+			out[name] = count
+		}
+	}
+	return out
 }

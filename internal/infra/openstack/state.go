@@ -1,6 +1,8 @@
 package openstack
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -20,6 +22,29 @@ type infra struct {
 	StackName  string          `json:"stackName,omitempty"`
 	Images     []nodeImage     `json:"images,omitempty"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
+	// VnfdID is the VNFD that the parameters were made by: an instance may have been given another one since.
+	VnfdID string `json:"vnfdId,omitempty"`
+	// Renewed has the VNFDs of the VDUs that have been healed by another one since.
+	Renewed map[string]string `json:"renewed,omitempty"`
+}
+
+// vnfdOf returns the VNFD that a VDU's parameters were made by, "" when it is not known.
+func (s *infra) vnfdOf(vdu string) string { return cmp.Or(s.Renewed[vdu], s.VnfdID) }
+
+// parameters returns the stack's parameters as they were last asked for; the caller may change them.
+func (s *infra) parameters() (map[string]any, error) { return decodeParameters(s.Parameters) }
+
+func decodeParameters(raw json.RawMessage) (map[string]any, error) {
+	params := map[string]any{}
+	if len(raw) == 0 {
+		return params, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&params); err != nil {
+		return nil, fmt.Errorf("read the parameters of the stack: %w", err)
+	}
+	return params, nil
 }
 
 // nodeImage is a Glance image made for a node of the VNFD.
@@ -38,6 +63,7 @@ type work struct {
 	StackID    string          `json:"stackId,omitempty"`
 	Action     string          `json:"action,omitempty"` // of the stack: CREATE or UPDATE
 	Before     string          `json:"before,omitempty"` // the state that the request for the action met
+	Scales     []scaling       `json:"scales,omitempty"` // as the plan's aspects
 }
 
 // image returns the image made for the node.

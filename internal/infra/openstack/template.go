@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
 
 // baseHOT is a flavour's Base HOT: the top template and the nested ones, as text (what Heat gets) and parsed (what the
@@ -33,6 +34,7 @@ type hotFile struct {
 
 const (
 	groupType    = "OS::Heat::AutoScalingGroup"
+	policyType   = "OS::Heat::ScalingPolicy"
 	maxHOTBytes  = 4 << 20
 	maxHOTFiles  = 200
 	capacityName = "desired_capacity"
@@ -108,6 +110,11 @@ func readHOT(fsys fs.FS, name string) (hotFile, error) {
 	if err != nil {
 		return hotFile{}, fmt.Errorf("read Heat template %s: %w", name, err)
 	}
+	return parsedHOT(name, raw)
+}
+
+// parsedHOT parses the text of a template.
+func parsedHOT(name string, raw []byte) (hotFile, error) {
 	v, err := parseYAML(raw)
 	if err != nil {
 		return hotFile{}, lcm.Errorf(lcm.KindTerminal, "Heat template %s: %w", name, err)
@@ -155,13 +162,78 @@ func (h *baseHOT) group(name string) (map[string]any, bool) {
 	return p, true
 }
 
-// literalCapacity returns how many members the template itself gives a group, false when a parameter or a function
-// decides it.
-func literalCapacity(properties map[string]any) (int, bool) {
-	v, ok := properties[capacityName]
-	if !ok {
-		v = properties["min_size"]
+// groups lists the AutoScalingGroups of the top template, sorted.
+func (h *baseHOT) groups() []string {
+	var out []string
+	resources, _ := h.parsed["resources"].(map[string]any)
+	for name := range resources {
+		if _, ok := h.group(name); ok {
+			out = append(out, name)
+		}
 	}
+	slices.Sort(out)
+	return out
+}
+
+// groupOf returns the name of the AutoScalingGroup of the top template that a scaling aspect scales: the one that is named
+// like the aspect, else the only one whose members have a server that is named like a VDU of the aspect. "" for none.
+func (h *baseHOT) groupOf(aspect *vnfd.ScalingAspect) string {
+	if _, ok := h.group(aspect.ID); ok {
+		return aspect.ID
+	}
+	found := ""
+	for _, name := range h.groups() {
+		p, _ := h.group(name)
+		member, _ := p["resource"].(map[string]any)
+		file, _ := member["type"].(string)
+		resources, _ := h.nested[file].parsed["resources"].(map[string]any)
+		for _, v := range aspect.VDUs {
+			if r, _ := resources[v.VDU].(map[string]any); r["type"] != serverType || found == name {
+				continue
+			}
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
+}
+
+// byGroup makes numbers by aspect numbers by group.
+func (h *baseHOT) byGroup(f *vnfd.Flavour, byAspect map[string]int) map[string]int {
+	out := map[string]int{}
+	for n := range f.Aspects {
+		if count, ok := byAspect[f.Aspects[n].ID]; ok {
+			if name := h.groupOf(&f.Aspects[n]); name != "" {
+				out[name] = count
+			}
+		}
+	}
+	return out
+}
+
+// policy is a scaling policy of the top template: the number of members that a signal adds. It is not known when it is not
+// a plain change of the capacity; there is none when the template has no such resource.
+func (h *baseHOT) policy(name string) (adds int, known, there bool) {
+	resources, _ := h.parsed["resources"].(map[string]any)
+	r, _ := resources[name].(map[string]any)
+	if r["type"] != policyType {
+		return 0, false, false
+	}
+	p, _ := r["properties"].(map[string]any)
+	adds, known = wholeNumber(p["scaling_adjustment"])
+	return adds, known && p["adjustment_type"] == "change_in_capacity", true
+}
+
+// hasSize tells whether a group's properties say by themselves that it has so many members.
+func hasSize(properties map[string]any, size int) bool {
+	n, ok := literalCapacity(properties)
+	return ok && n == size
+}
+
+// wholeNumber reads a whole number of a template.
+func wholeNumber(v any) (int, bool) {
 	var s string
 	switch t := v.(type) {
 	case json.Number:
@@ -173,36 +245,68 @@ func literalCapacity(properties map[string]any) (int, bool) {
 	return n, err == nil
 }
 
+// literalCapacity returns how many members the template itself gives a group, false when a parameter or a function
+// decides it.
+func literalCapacity(properties map[string]any) (int, bool) {
+	v, ok := properties[capacityName]
+	if !ok {
+		v = properties["min_size"]
+	}
+	return wholeNumber(v)
+}
+
 // withCapacities returns the top template's text with the desired_capacity of the groups set; the package's own text
 // when there are none. Everything else reads as before.
 func (h *baseHOT) withCapacities(capacities map[string]int) ([]byte, error) {
-	if len(capacities) == 0 {
+	return h.rewritten(capacities, "")
+}
+
+// rewritten returns the top template's text with the desired_capacity of the groups set and, with a stamp, another description
+// of all groups' members; the package's own text when there is nothing to set. Everything else reads as before.
+func (h *baseHOT) rewritten(capacities map[string]int, stamp string) ([]byte, error) {
+	if len(capacities) == 0 && stamp == "" {
 		return h.top, nil
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(h.top, &doc); err != nil {
 		return nil, fmt.Errorf("read Heat template %s: %w", h.topFile, err)
 	}
-	want, err := parseYAML(h.top)
+	read, err := parseYAML(h.top)
 	if err != nil {
 		return nil, fmt.Errorf("read Heat template %s: %w", h.topFile, err)
 	}
-	for name, count := range capacities {
-		group := child(child(root(&doc), "resources"), name)
-		properties := child(group, "properties")
-		if properties == nil || properties.Kind != yaml.MappingNode {
-			return nil, lcm.Errorf(lcm.KindTerminal, "Heat template %s: group %s has no properties", h.topFile, name)
+	want, _ := read.(map[string]any)
+	resources, _ := want["resources"].(map[string]any)
+	properties := func(group string) (*yaml.Node, map[string]any, error) {
+		node := child(child(child(root(&doc), "resources"), group), "properties")
+		if node == nil || node.Kind != yaml.MappingNode {
+			return nil, nil, lcm.Errorf(lcm.KindTerminal, "Heat template %s: group %s has no properties", h.topFile, group)
 		}
-		value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.Itoa(count)}
-		if n := index(properties, capacityName); n >= 0 {
-			properties.Content[n+1] = value
-		} else {
-			properties.Content = append(properties.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: capacityName}, value)
-		}
-		resources, _ := want.(map[string]any)["resources"].(map[string]any)
-		g, _ := resources[name].(map[string]any)
+		g, _ := resources[group].(map[string]any)
 		p, _ := g["properties"].(map[string]any)
-		p[capacityName] = json.Number(strconv.Itoa(count))
+		return node, p, nil
+	}
+	for name, count := range capacities {
+		node, wanted, err := properties(name)
+		if err != nil {
+			return nil, err
+		}
+		set(node, capacityName, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.Itoa(count)})
+		wanted[capacityName] = json.Number(strconv.Itoa(count))
+	}
+	if stamp != "" {
+		for _, name := range h.groups() {
+			node, wanted, err := properties(name)
+			if err != nil {
+				return nil, err
+			}
+			member, _ := wanted["resource"].(map[string]any)
+			if member == nil {
+				continue
+			}
+			set(child(node, "resource"), "description", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: stamp})
+			member["description"] = stamp
+		}
 	}
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
@@ -213,11 +317,20 @@ func (h *baseHOT) withCapacities(capacities map[string]int) ([]byte, error) {
 	if err := enc.Close(); err != nil {
 		return nil, fmt.Errorf("write Heat template %s: %w", h.topFile, err)
 	}
-	// Heat is to read the same values but for the capacities; an anchor shared by two groups, say, would break that.
-	if got, err := parseYAML(out.Bytes()); err != nil || !reflect.DeepEqual(got, want) {
+	// Heat is to read the same values but for these; an anchor shared by two groups, say, would break that.
+	if got, err := parseYAML(out.Bytes()); err != nil || !reflect.DeepEqual(got, read) {
 		return nil, lcm.Errorf(lcm.KindTerminal, "Heat template %s: the desired_capacity of its groups cannot be changed by itself", h.topFile)
 	}
 	return out.Bytes(), nil
+}
+
+// set sets a key of a mapping.
+func set(m *yaml.Node, key string, value *yaml.Node) {
+	if n := index(m, key); n >= 0 {
+		m.Content[n+1] = value
+		return
+	}
+	m.Content = append(m.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
 }
 
 func root(doc *yaml.Node) *yaml.Node {

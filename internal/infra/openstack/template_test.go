@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/userdata"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
 
 func TestParseYAML(t *testing.T) {
@@ -108,25 +110,31 @@ func TestLoadBaseHOT(t *testing.T) {
 	}
 }
 
+// atLevel returns the sizes of the groups at an instantiation level.
+func atLevel(t *testing.T, f *vnfd.Flavour, level string) map[string]int {
+	t.Helper()
+	info, err := lcm.NewInstantiatedInfo(f, &sol003.InstantiateVnfRequest{InstantiationLevelId: level}, func() string { return "x" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return membersOf(f, info)
+}
+
 func TestCapacities(t *testing.T) {
 	fsys, f := testPackage(t, "cluster", "complex")
 	hot, err := loadBaseHOT(fsys, "complex")
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &lcm.Execution{Flavour: f}
 	params := map[string]any{}
-	got, err := capacities(x, hot, "", params)
-	if err != nil || len(got) != 0 || len(params) != 0 {
-		t.Errorf("default level: %v %v %v", got, params, err)
+	got := capacities(f, atLevel(t, f, ""), hot, params, false)
+	if len(got) != 0 || len(params) != 0 {
+		t.Errorf("default level: %v %v", got, params)
 	}
 	if same, err := hot.withCapacities(got); err != nil || string(same) != string(hot.top) {
 		t.Errorf("the template is not sent as it is: %v", err)
 	}
-	got, err = capacities(x, hot, "level_2", params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got = capacities(f, atLevel(t, f, "level_2"), hot, params, false)
 	if diff := cmp.Diff(map[string]int{"master_instance": 5, "worker_instance": 4}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -157,12 +165,18 @@ func TestCapacitiesForms(t *testing.T) {
 		want   map[string]int
 		params map[string]any
 		broken bool
+		always bool
 	}{
 		"parameter by convention": {
 			hot:    "parameters: {master_instance_desired_capacity: {type: number}}\nresources: {master_instance: {type: 'OS::Heat::AutoScalingGroup', properties: {desired_capacity: {get_param: master_instance_desired_capacity}}}}",
 			params: map[string]any{"master_instance_desired_capacity": 5},
 		},
 		"a function decides": {hot: "resources: {master_instance: {type: 'OS::Heat::AutoScalingGroup', properties: {desired_capacity: {get_param: [nfv, n]}}}}"},
+		"a function is overruled": {
+			hot:    "resources: {master_instance: {type: 'OS::Heat::AutoScalingGroup', properties: {desired_capacity: {get_param: [nfv, n]}}}}",
+			want:   map[string]int{"master_instance": 5},
+			always: true,
+		},
 		"only min_size": {
 			hot:  "resources: {master_instance: {type: 'OS::Heat::AutoScalingGroup', properties: {min_size: 3, max_size: 9}}}",
 			want: map[string]int{"master_instance": 5},
@@ -182,10 +196,7 @@ func TestCapacitiesForms(t *testing.T) {
 			}
 			hot := &baseHOT{top: []byte(tt.hot), parsed: v.(map[string]any)}
 			params := map[string]any{}
-			got, err := capacities(&lcm.Execution{Flavour: f}, hot, "level_2", params)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := capacities(f, atLevel(t, f, "level_2"), hot, params, tt.always)
 			if tt.want == nil {
 				tt.want = map[string]int{}
 			}

@@ -2,31 +2,9 @@ package openstack
 
 import (
 	"context"
-	"time"
 
-	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
-
-// termination returns the steps of TERMINATE.
-func (d *Driver) termination(x *lcm.Execution) ([]lcm.Step, error) {
-	var req sol003.TerminateVnfRequest
-	if err := x.Params(&req); err != nil {
-		return nil, err
-	}
-	steps := d.removal("")
-	if req.TerminationType == sol003.TerminateVnfRequestTerminationTypeGraceful && req.GracefulTerminationTimeout > 0 {
-		grace := time.Duration(req.GracefulTerminationTimeout) * time.Second
-		wait := lcm.Step{Name: "graceful-wait", Run: func(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
-			if left := grace - x.Now().Sub(x.Begun); left > 0 {
-				return lcm.Wait(left, "the graceful termination timeout of %s", grace), nil
-			}
-			return lcm.Done(), nil
-		}}
-		steps = append([]lcm.Step{wait}, steps...)
-	}
-	return steps, nil
-}
 
 // removal returns the steps that remove all that an instance has in the VIM.
 func (d *Driver) removal(prefix string) []lcm.Step {

@@ -2,6 +2,7 @@ package userdata
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -26,7 +27,17 @@ type Request struct {
 	Instantiate any
 	// Images are the Glance images made for the VNF, by node name.
 	Images map[string][]Image
+
+	// What the methods scale and heal get instead of Instantiate and Images: the operation's request, the instance and its
+	// instantiatedVnfInfo as SOL003 writes them, the stack's parameters as they are, and last the number of members that a
+	// scaled group is to have, or the VnfcResourceInfos that are healed.
+	Operation, Instance, Info any
+	Parameters                map[string]any
+	Last                      any
 }
+
+// ErrNoMethod says that the script's class does not have the method that was asked for.
+var ErrNoMethod = errors.New("the class has no such method")
 
 // Image is a Glance image that was made for a node of the VNFD.
 type Image struct {
@@ -80,6 +91,11 @@ type job struct {
 	Request any                `json:"request"`
 	Images  map[string][]Image `json:"images"`
 	Limits  map[string]uint64  `json:"limits"`
+
+	Instance   any            `json:"instance,omitempty"`
+	Info       any            `json:"info,omitempty"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+	Last       any            `json:"last,omitempty"`
 }
 
 // scriptPath cleans the path that a request gives to a path in the package, and makes a module name of it.
@@ -110,6 +126,9 @@ func (r *Request) encode(dir *place, module string, l Limits) ([]byte, error) {
 		Limits: map[string]uint64{
 			"CPU": l.CPUSeconds, "AS": l.MemoryBytes, "NOFILE": l.OpenFiles, "NPROC": l.Processes, "FSIZE": l.FileBytes, "CORE": 0,
 		},
+	}
+	if method != "instantiate" {
+		j.Request, j.Instance, j.Info, j.Parameters, j.Last = r.Operation, r.Instance, r.Info, r.Parameters, r.Last
 	}
 	if j.Request == nil {
 		j.Request = struct{}{}

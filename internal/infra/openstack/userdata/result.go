@@ -23,7 +23,7 @@ type outcome struct {
 const maxDepth = 100
 
 // ParseResult reads what a run left on its result descriptor: the parameters as plain data (numbers as json.Number), or
-// an [*Error] that says why there are none.
+// an [*Error] that says why there are none, or [ErrNoMethod].
 func ParseResult(raw []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, &Error{Message: prefix + "script ended without a result."}
@@ -33,6 +33,9 @@ func ParseResult(raw []byte) (map[string]any, error) {
 		return nil, &Error{Message: prefix + "script left a result that cannot be read."}
 	}
 	if e := o.Error; e != nil {
+		if e.Stage == "method" {
+			return nil, ErrNoMethod
+		}
 		return nil, failure(e.Stage, clip(e.Type, 128), clip(e.Message, 8192), clip(e.Where, 512))
 	}
 	if t := bytes.TrimSpace(o.Result); len(t) == 0 || t[0] != '{' {

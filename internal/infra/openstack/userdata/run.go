@@ -77,8 +77,8 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 // Run runs the script and returns its result: the stack's parameters, numbers as json.Number. The error is an [*Error]
-// when the script or the request is at fault, the context's when it ends first, else one of the machine's. Whatever
-// happens, neither a process nor a file is left.
+// when the script or the request is at fault, [ErrNoMethod] when the class does not have the method, the context's when it
+// ends first, else one of the machine's. Whatever happens, neither a process nor a file is left.
 func (r *Runner) Run(ctx context.Context, req Request) (params map[string]any, err error) {
 	file, module, err := scriptPath(req.PackageFS, req.Path)
 	if err != nil {

@@ -102,14 +102,20 @@ def _run(job):
     klass = getattr(module, job["class"], None)
     if klass is None:
         return {"error": {"stage": "class", "type": "", "message": "", "where": ""}}
+    if job["method"] != "instantiate" and not callable(getattr(klass, job["method"], None)):
+        return {"error": {"stage": "method", "type": "", "message": "", "where": ""}}
     try:
         method = getattr(klass, job["method"])
-        arguments = [
-            job["base_hot"], job["vnfd"], Info(job["request"]),
-            {node: [Info(image) for image in images]
-             for node, images in job["images"].items()},
-        ]
+        arguments = [job["base_hot"], job["vnfd"], Info(job["request"])]
+        if job["method"] == "instantiate":
+            arguments.append({node: [Info(image) for image in images]
+                              for node, images in job["images"].items()})
+        else:
+            arguments += [Info(job.get("instance") or {}), Info(job.get("info") or {}),
+                          job.get("parameters") or {}, _info(job.get("last"))]
         result = method(*arguments)
+        if result is None and job["method"] != "instantiate":
+            result = {}
     except BaseException as error:
         return _failed("run", error, root)
     if not isinstance(result, dict):

@@ -8,23 +8,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/deploy"
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
 )
 
-// What a run does while a node dies.
+// How a package is uploaded.
 const (
-	byPUT       = "PUT"
-	byURI       = "URI"
-	instantiate = "INSTANTIATE"
-	terminate   = "TERMINATE"
+	byPUT = "PUT"
+	byURI = "URI"
 )
 
 // receiving is the point in the midst of a transfer; the process is killed from outside there.
@@ -49,146 +45,6 @@ func (l *lane) afterDeath(ctx context.Context, d death) (time.Time, error) {
 	}
 	from := time.Now()
 	return from, d.node.Start(ctx)
-}
-
-// operation asks for an operation on the instance and has a node die at the point, none when it is empty.
-func (l *lane) operation(ctx context.Context, instance, operation, point string) (outcome, error) {
-	out := outcome{scenario: operation, point: point, nodes: len(l.Nodes)}
-	ctx, cancel := context.WithTimeout(ctx, runTime)
-	defer cancel()
-	l.runs++
-	ask := func() (string, error) {
-		if operation == terminate {
-			return l.api().Terminate(ctx, instance)
-		}
-		return l.api().Instantiate(ctx, instance, l.vim, deploy.InstantiateRequest(clusterPackage, flavour))
-	}
-	if point == "" {
-		op, err := ask()
-		if err != nil {
-			return out, err
-		}
-		return out, l.awaitCompleted(ctx, op)
-	}
-	changes, err := l.watch(ctx, opOccWatch, instance, operation)
-	if err != nil {
-		return out, err
-	}
-	defer changes()
-	if err := l.armAt(point); err != nil {
-		return out, err
-	}
-	op, askErr := ask()
-	d, err := l.awaitDeath(ctx)
-	if err != nil {
-		return out, errors.Join(err, askErr)
-	}
-	from, err := l.afterDeath(ctx, d)
-	if err != nil {
-		return out, err
-	}
-	accepted := !strings.HasSuffix(point, "/accept/before")
-	if op, err = l.settle(ctx, instance, operation, op, askErr, accepted); err != nil {
-		return out, err
-	}
-	if op == "" {
-		if op, err = ask(); err != nil {
-			return out, fmt.Errorf("ask again: %w", err)
-		}
-	}
-	if err := l.awaitCompleted(ctx, op); err != nil {
-		return out, err
-	}
-	out.ended = time.Since(d.at)
-	if seen := changes(); accepted {
-		out.takeover, out.taken = takeover(seen, d, from, 1)
-	}
-	if out.taken != leavesWork(point) {
-		return out, fmt.Errorf("taken over: %v, want %v", out.taken, leavesWork(point))
-	}
-	if _, err := os.Stat(l.arm); err == nil {
-		return out, errors.New("the point is still armed")
-	}
-	return out, nil
-}
-
-// settle finds out what became of a request during which a node died: the id of its op occ, "" when there is none.
-// accepted says that there must be one; else there must be none, and no answer was given.
-func (l *lane) settle(ctx context.Context, instance, operation, op string, askErr error, accepted bool) (string, error) {
-	var status *harness.StatusError
-	if errors.As(askErr, &status) {
-		return "", askErr
-	}
-	ops, err := l.api().OpOccs(ctx, instance)
-	if err != nil {
-		return "", err
-	}
-	var found []string
-	for _, o := range ops {
-		if string(o.Operation) == operation {
-			found = append(found, o.Id)
-		}
-	}
-	switch {
-	case !accepted && (askErr == nil || len(found) > 0):
-		return "", fmt.Errorf("nothing was to be accepted, but there are op occs %v, and the answer was %q (error: %w)", found, op, askErr)
-	case !accepted:
-		return "", nil
-	case len(found) != 1 || askErr == nil && found[0] != op:
-		return "", fmt.Errorf("one op occ was to be accepted, but there are %v, and the answer was %q (error: %w)", found, op, askErr)
-	}
-	return found[0], nil
-}
-
-// awaitCompleted waits for an op occ to end, which must be in COMPLETED.
-func (l *lane) awaitCompleted(ctx context.Context, op string) error {
-	o, err := l.api().AwaitOpOcc(ctx, op)
-	if err != nil {
-		return err
-	}
-	if o.OperationState != sol003.LcmOperationStateCompleted {
-		return fmt.Errorf("%s %s ended in %s: %+v", o.Operation, op, o.OperationState, o.Error)
-	}
-	return nil
-}
-
-// life has an instance made and removed, with a death at a point of each, none where it is empty, and judges both ends.
-func (l *lane) life(ctx context.Context, ref *reference, atInstantiate, atTerminate string) ([]outcome, error) {
-	since := l.mark()
-	vnf, err := l.api().CreateInstance(ctx, l.vnfd)
-	if err != nil {
-		return nil, err
-	}
-	up, err := l.operation(ctx, vnf.Id, instantiate, atInstantiate)
-	if err != nil {
-		return nil, fmt.Errorf("%s (%s): %w", instantiate, stackOf(l.Find(vnf.Id)), err)
-	}
-	if err := l.judgeInstance(ctx, ref, vnf.Id, since, instantiate); err != nil {
-		return nil, fmt.Errorf("after %s: %w", instantiate, err)
-	}
-	if shown, err := l.api().Instance(ctx, vnf.Id); err != nil || shown.InstantiationState != sol003.InstantiationStateInstantiated || shown.InstantiatedVnfInfo == nil {
-		return nil, fmt.Errorf("after %s the instance is %+v (error: %w)", instantiate, shown, err)
-	}
-	if err := l.revive(ctx); err != nil {
-		return nil, err
-	}
-	down, err := l.operation(ctx, vnf.Id, terminate, atTerminate)
-	if err != nil {
-		return nil, fmt.Errorf("%s (%s): %w", terminate, stackOf(l.Find(vnf.Id)), err)
-	}
-	if err := l.judgeInstance(ctx, ref, vnf.Id, since, instantiate, terminate); err != nil {
-		return nil, fmt.Errorf("after %s: %w", terminate, err)
-	}
-	if err := l.api().DeleteInstance(ctx, vnf.Id); err != nil {
-		return nil, err
-	}
-	var outs []outcome
-	for _, o := range []outcome{up, down} {
-		if o.point != "" {
-			outs = append(outs, o)
-		}
-	}
-	return outs, l.revive(ctx)
 }
 
 // source serves a package's content. While it holds, it gives half of it and no more.
@@ -228,7 +84,7 @@ func (l *lane) onboarding(ctx context.Context, by, point string) (outcome, error
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	l.runs++
-	zip, err := deploy.Package(uploadPackage)
+	zip, err := deploy.Package(l.upload)
 	if err != nil {
 		return out, err
 	}
@@ -317,7 +173,7 @@ func (l *lane) onboarding(ctx context.Context, by, point string) (outcome, error
 	}
 	var contents int
 	if err := l.conn.QueryRow(ctx, `SELECT count(*) FROM contents`).Scan(&contents); err != nil || contents != 1 {
-		return out, fmt.Errorf("after the package's deletion there are %d contents (error: %w), want that of %s alone", contents, err, clusterPackage)
+		return out, fmt.Errorf("after the package's deletion there are %d contents (error: %w), want that of %s alone", contents, err, l.name)
 	}
 	return out, l.revive(ctx)
 }

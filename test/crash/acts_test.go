@@ -1,0 +1,606 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/deploy"
+	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim"
+	"github.com/seed-f1a0ccf1/vnfm/test/harness"
+)
+
+// sample is a VNF package to run operations of.
+type sample struct {
+	name, flavour string
+	servers       int    // of its first level
+	aspect        string // that is scaled
+	vdu           string // of which a VNFC is healed
+	cp            string // that is moved from network to network
+	upload        string // the package that is onboarded beside it
+}
+
+var (
+	// cluster brings images of its own.
+	cluster = sample{"kubernetes-cluster", "complex", 5, "worker_instance", "workerNode", "workerNode_CP2", "multi-port"}
+	// multiPort has volumes, and many ports on networks of its own and of others.
+	multiPort = sample{"multi-port", "default", 3, "gateway_group", "gateway", "gateway_CP1", "kubernetes-cluster"}
+)
+
+// shape is how an instance is between two acts.
+type shape string
+
+const (
+	nothing   shape = "not instantiated"
+	whole     shape = "instantiated"
+	larger    shape = "scaled out"
+	stopped   shape = "stopped"
+	waiting   shape = "waiting for its stack"
+	canceled  shape = "canceled"
+	failedUp  shape = "INSTANTIATE failed"
+	failedOut shape = "SCALE out failed"
+	left      shape = "given up"
+)
+
+// serversIn is how many servers an instance in a shape has; false when that is a matter of time.
+func (p sample) serversIn(s shape) (int, bool) {
+	switch s {
+	case nothing:
+		return 0, true
+	case whole, stopped:
+		return p.servers, true
+	case larger:
+		return p.servers + 1, true
+	default:
+		return 0, false
+	}
+}
+
+// act is something that is asked of an instance in one shape and leaves it in another.
+type act struct {
+	name      string
+	from, to  shape
+	operation sol003.LcmOperationType
+	again     bool                       // it is asked of the newest op occ; else it makes one
+	states    []sol003.LcmOperationState // that the op occ enters
+	prepare   func(ctx context.Context, l *lane, s *subject) error
+	ask       func(ctx context.Context, l *lane, s *subject) (string, error)
+	over      func(l *lane)      // puts right again what prepare has done
+	until     string             // the step to wait for, instead of the end
+	points    []string           // at which a node dies; nil: all that are passed
+	plain     bool               // no node dies
+	midst     string             // of the points, the one that is passed when a request to the VIM that hangs is cut off
+	kept      func(have int) int // how many of its servers stay; nil: not to be foreseen
+	anew      bool               // whoever takes over ends an update of the stack that is under way, and asks for another
+	short     bool               // it may have ended, or be run by another, when whoever has accepted it dies
+}
+
+// The states that an op occ goes through.
+var (
+	toCompleted  = []sol003.LcmOperationState{sol003.LcmOperationStateStarting, sol003.LcmOperationStateProcessing, sol003.LcmOperationStateCompleted}
+	toFailedTemp = []sol003.LcmOperationState{sol003.LcmOperationStateStarting, sol003.LcmOperationStateProcessing, sol003.LcmOperationStateFailedTemp}
+	toRolledBack = []sol003.LcmOperationState{sol003.LcmOperationStateRollingBack, sol003.LcmOperationStateRolledBack}
+	again        = []sol003.LcmOperationState{sol003.LcmOperationStateProcessing, sol003.LcmOperationStateCompleted}
+)
+
+const (
+	instantiate = "INSTANTIATE"
+	scaleOut    = "SCALE out"
+	scaleIn     = "SCALE in"
+	healOne     = "HEAL of a VNFC"
+	modify      = "MODIFY_INFO"
+	terminate   = "TERMINATE"
+)
+
+// stackWaited is the point at which a node has looked at a stack that it waits for.
+const stackWaited = "INSTANTIATE/infra:stack-wait/after"
+
+// asks makes an ask of a task of the instance.
+func asks(task string, body func(l *lane, s *subject) any) func(context.Context, *lane, *subject) (string, error) {
+	return func(ctx context.Context, l *lane, s *subject) (string, error) {
+		return l.api().Task(ctx, s.id, task, body(l, s))
+	}
+}
+
+// recovers makes an ask of a task of the instance's newest op occ.
+func recovers(task string, body any) func(context.Context, *lane, *subject) (string, error) {
+	return func(ctx context.Context, l *lane, s *subject) (string, error) {
+		return s.op, l.api().OpOccTask(ctx, s.op, task, body)
+	}
+}
+
+func askInstantiate(ctx context.Context, l *lane, s *subject) (string, error) {
+	return l.api().Instantiate(ctx, s.id, l.vim, deploy.InstantiateRequest(l.sample.name, l.sample.flavour))
+}
+
+func askScale(kind sol003.ScaleVnfRequestType) func(context.Context, *lane, *subject) (string, error) {
+	return asks("scale", func(l *lane, _ *subject) any {
+		return sol003.ScaleVnfRequest{Type: kind, AspectId: l.sample.aspect, NumberOfSteps: 1}
+	})
+}
+
+func askOperate(state sol003.VnfOperationalState) func(context.Context, *lane, *subject) (string, error) {
+	return asks("operate", func(*lane, *subject) any { return sol003.OperateVnfRequest{ChangeStateTo: state} })
+}
+
+// serverFails has the next server that is created fail.
+func serverFails(_ context.Context, l *lane, _ *subject) error {
+	l.Sim.Cloud.AddFault(vimsim.Fault{
+		ID: "server", ResourceType: "OS::Nova::Server", Action: "create", Effect: vimsim.EffectFail, Times: 1, Reason: "the test's own",
+	})
+	return nil
+}
+
+// serversHang has servers take for ever.
+func serversHang(_ context.Context, l *lane, _ *subject) error {
+	l.Sim.Cloud.SetLatency(map[string]time.Duration{"OS::Nova::Server": time.Hour})
+	return nil
+}
+
+func normalAgain(l *lane) { l.Sim.Cloud.SetLatency(latency) }
+
+// pick chooses the VNFC to heal, and keeps it when the request is to be made again.
+func pick(ctx context.Context, l *lane, s *subject) error {
+	vnf, err := l.api().Instance(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	for _, v := range vnf.InstantiatedVnfInfo.VnfcResourceInfo {
+		if v.VduId == l.sample.vdu {
+			s.patient = v.Id
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no VNFC of VDU %s", l.sample.vdu)
+}
+
+// nextNetwork chooses the other network.
+func nextNetwork(_ context.Context, _ *lane, s *subject) error {
+	s.network = map[string]string{"": "net_mgmt", "net_mgmt": "net0", "net0": "net_mgmt"}[s.network]
+	return nil
+}
+
+// moved is the request that puts the sample's connection point onto the chosen network.
+func moved(l *lane, s *subject) any {
+	return sol003.ChangeExtVnfConnectivityRequest{ExtVirtualLinks: []sol003.ExtVirtualLinkData{{
+		Id: "link-to-" + s.network, ResourceId: s.network, ExtCps: []sol003.VnfExtCpData{{
+			CpdId: l.sample.cp, CpConfig: []sol003.VnfExtCpConfig{{CpProtocolData: []sol003.CpProtocolData{{LayerProtocol: sol003.LayerProtocolIPOverEthernet}}}},
+		}},
+	}}}
+}
+
+func all(have int) int  { return have }
+func none(int) int      { return 0 }
+func less(have int) int { return have - 1 }
+
+// acts are all there are, those of a life without failures first, in their order.
+var acts = []act{
+	{name: instantiate, from: nothing, to: whole, operation: sol003.LcmOperationTypeInstantiate, states: toCompleted, ask: askInstantiate, kept: none},
+	{
+		name: scaleOut, from: whole, to: larger, operation: sol003.LcmOperationTypeScale, states: toCompleted,
+		ask: askScale(sol003.ScaleVnfRequestTypeOut), kept: all,
+	},
+	{
+		name: scaleIn, from: larger, to: whole, operation: sol003.LcmOperationTypeScale, states: toCompleted,
+		ask: askScale(sol003.ScaleVnfRequestTypeIn), kept: less,
+	},
+	{
+		name: healOne, from: whole, to: whole, operation: sol003.LcmOperationTypeHeal, states: toCompleted, prepare: pick,
+		ask: asks("heal", func(_ *lane, s *subject) any {
+			return sol003.HealVnfRequest{Cause: "a test", VnfcInstanceId: []string{s.patient}}
+		}), kept: less,
+	},
+	{
+		name: "HEAL of the whole", from: whole, to: whole, operation: sol003.LcmOperationTypeHeal, states: toCompleted,
+		ask: asks("heal", func(*lane, *subject) any { return sol003.HealVnfRequest{Cause: "a test"} }), kept: none,
+	},
+	{
+		name: "CHANGE_EXT_CONN", from: whole, to: whole, operation: sol003.LcmOperationTypeChangeExtConn, states: toCompleted,
+		prepare: nextNetwork, ask: asks("change_ext_conn", moved), kept: all,
+	},
+	{
+		name: "OPERATE stop", from: whole, to: stopped, operation: sol003.LcmOperationTypeOperate, states: toCompleted,
+		ask: askOperate(sol003.VnfOperationalStateStopped), kept: all,
+	},
+	{
+		name: "OPERATE start", from: stopped, to: whole, operation: sol003.LcmOperationTypeOperate, states: toCompleted,
+		ask: askOperate(sol003.VnfOperationalStateStarted), kept: all,
+	},
+	{
+		name: modify, from: whole, to: whole, operation: sol003.LcmOperationTypeModifyInfo, states: again, kept: all, short: true,
+		prepare: func(_ context.Context, _ *lane, s *subject) error {
+			s.description = fmt.Sprintf("the description of %d op occs", len(s.history))
+			return nil
+		},
+		ask: func(ctx context.Context, l *lane, s *subject) (string, error) {
+			return l.api().Modify(ctx, s.id, map[string]any{"vnfInstanceDescription": s.description})
+		},
+	},
+	{
+		name: terminate, from: whole, to: nothing, operation: sol003.LcmOperationTypeTerminate, states: toCompleted, kept: none,
+		ask: func(ctx context.Context, l *lane, s *subject) (string, error) { return l.api().Terminate(ctx, s.id) },
+	},
+
+	// What fails, is canceled, tried again, undone and given up.
+	{
+		name: "INSTANTIATE that fails", from: nothing, to: failedUp, operation: sol003.LcmOperationTypeInstantiate, states: toFailedTemp,
+		prepare: serverFails, ask: askInstantiate, plain: true,
+	},
+	{
+		name: "rollback of INSTANTIATE", from: failedUp, to: nothing, operation: sol003.LcmOperationTypeInstantiate, again: true, states: toRolledBack,
+		ask: recovers("rollback", nil),
+	},
+	{
+		name: "INSTANTIATE that waits", from: nothing, to: waiting, operation: sol003.LcmOperationTypeInstantiate, states: toCompleted[:2],
+		prepare: serversHang, ask: askInstantiate, until: "infra:stack-wait", plain: true,
+	},
+	{
+		name: "cancel of INSTANTIATE", from: waiting, to: canceled, operation: sol003.LcmOperationTypeInstantiate, again: true,
+		states: toFailedTemp[2:], ask: recovers("cancel", map[string]any{"cancelMode": sol003.CancelModeTypeForceful}),
+		over: normalAgain, short: true, points: []string{"CANCEL/accept/before", "CANCEL/accept/after", stackWaited}, midst: stackWaited,
+	},
+	{
+		name: "rollback of what was canceled", from: canceled, to: nothing, operation: sol003.LcmOperationTypeInstantiate, again: true,
+		states: toRolledBack, ask: recovers("rollback", nil), plain: true,
+	},
+	{
+		name: "fail of INSTANTIATE", from: failedUp, to: left, operation: sol003.LcmOperationTypeInstantiate, again: true,
+		states: []sol003.LcmOperationState{sol003.LcmOperationStateFailed}, ask: recovers("fail", nil),
+	},
+	{
+		name: "INSTANTIATE over what was left", from: left, to: whole, operation: sol003.LcmOperationTypeInstantiate, states: toCompleted,
+		ask: askInstantiate, plain: true,
+	},
+	{
+		name: "retry of INSTANTIATE", from: failedUp, to: whole, operation: sol003.LcmOperationTypeInstantiate, again: true, states: again,
+		ask: recovers("retry", nil),
+	},
+	{
+		name: "SCALE out that fails", from: whole, to: failedOut, operation: sol003.LcmOperationTypeScale, states: toFailedTemp,
+		prepare: serverFails, ask: askScale(sol003.ScaleVnfRequestTypeOut), plain: true, kept: all,
+	},
+	{
+		name: "rollback of SCALE out", from: failedOut, to: whole, operation: sol003.LcmOperationTypeScale, again: true, states: toRolledBack,
+		ask: recovers("rollback", nil), anew: true,
+	},
+	{
+		name: "retry of SCALE out", from: failedOut, to: larger, operation: sol003.LcmOperationTypeScale, again: true, states: again,
+		ask: recovers("retry", nil),
+	},
+}
+
+func actOf(name string) *act {
+	n := slices.IndexFunc(acts, func(a act) bool { return a.name == name })
+	return &acts[n]
+}
+
+// way returns the shortest way from one shape to another.
+func way(from, to shape) []*act {
+	type reached struct {
+		in  shape
+		way []*act
+	}
+	seen := map[shape]bool{from: true}
+	for queue := []reached{{from, nil}}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at.in == to {
+			return at.way
+		}
+		for n := range acts {
+			if a := &acts[n]; a.from == at.in && !seen[a.to] {
+				seen[a.to] = true
+				queue = append(queue, reached{a.to, append(slices.Clone(at.way), a)})
+			}
+		}
+	}
+	panic("crash: no act leads from " + string(from) + " to " + string(to))
+}
+
+// subject is an instance that acts are done to.
+type subject struct {
+	id      string
+	shape   shape
+	op      string   // the newest op occ
+	history []string // what the notifications about it are, in order
+	seq     int      // of the newest op occ's last notification
+
+	fence int64 // under which the newest act was accepted
+
+	// As it was before the newest act.
+	mark    int64    // in the VIM's journal
+	servers []string // the VIM's
+
+	patient, network, description string
+}
+
+// String says where an instance stands, for messages.
+func (s *subject) String() string {
+	return fmt.Sprintf("instance %s, %s, newest op occ %s", s.id, s.shape, s.op)
+}
+
+// look remembers the VIM as it is before an act.
+func (s *subject) look(l *lane) { s.mark, s.servers = l.mark(), l.servers() }
+
+// create makes an instance.
+func (l *lane) create(ctx context.Context) (*subject, error) {
+	vnf, err := l.api().CreateInstance(ctx, l.vnfd)
+	if err != nil {
+		return nil, err
+	}
+	return &subject{id: vnf.Id, shape: nothing, history: []string{string(sol003.NotificationTypeVnfIdentifierCreation)}}, nil
+}
+
+// bring has an instance come into a shape without deaths.
+func (l *lane) bring(ctx context.Context, s *subject, to shape) error {
+	for _, a := range way(s.shape, to) {
+		if _, err := l.perform(ctx, s, a, ""); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+	}
+	return nil
+}
+
+// remove has an instance terminated and deleted.
+func (l *lane) remove(ctx context.Context, s *subject) error {
+	if err := l.bring(ctx, s, nothing); err != nil {
+		return err
+	}
+	if err := l.api().DeleteInstance(ctx, s.id); err != nil {
+		return err
+	}
+	s.history = append(s.history, string(sol003.NotificationTypeVnfIdentifierDeletion))
+	return l.judgeNotifications(ctx, s)
+}
+
+// perform has an act done with a node dying at the point, none when it is empty, and sees that it ends as it should.
+func (l *lane) perform(ctx context.Context, s *subject, a *act, point string) (outcome, error) {
+	out := outcome{scenario: a.name, point: point, nodes: len(l.Nodes)}
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	end, err := l.begin(ctx, s, a, point)
+	if end != nil {
+		defer end.changes()
+	}
+	if err != nil {
+		return out, err
+	}
+	if err := l.finish(ctx, s, a); err != nil || end == nil {
+		return out, err
+	}
+	return out, l.judgeDeath(ctx, s, a, end, &out)
+}
+
+// begin asks for an act, a node dying at the point when it is not empty: then there is an ending, whose changes are to be
+// called.
+func (l *lane) begin(ctx context.Context, s *subject, a *act, point string) (end *ending, err error) {
+	l.runs++
+	if a.prepare != nil {
+		if err := a.prepare(ctx, l, s); err != nil {
+			return nil, err
+		}
+	}
+	if s.fence, err = l.fence(ctx, s, a); err != nil {
+		return nil, err
+	}
+	s.look(l)
+	var op string
+	if point == "" {
+		op, err = a.ask(ctx, l, s)
+	} else if end, err = l.dieAt(ctx, s, a, point); end != nil {
+		op = end.op
+	}
+	if err == nil && (op == s.op) != a.again {
+		err = fmt.Errorf("the op occ is %s, and that before was %s", op, s.op)
+	}
+	if err != nil {
+		return end, err
+	}
+	if !a.again {
+		s.op, s.seq = op, 0
+	}
+	for _, state := range a.states {
+		s.seq++
+		s.history = append(s.history, fmt.Sprintf("%s %s %d %s", a.operation, s.op, s.seq, state))
+	}
+	return end, nil
+}
+
+// finish waits until an act that was begun has ended as it should.
+func (l *lane) finish(ctx context.Context, s *subject, a *act) error {
+	if err := l.awaitEnd(ctx, a, s.op); err != nil {
+		return err
+	}
+	if s.shape = a.to; s.shape == nothing {
+		s.network = ""
+	}
+	if a.over != nil {
+		a.over(l)
+	}
+	return nil
+}
+
+// fence is the fence that the op occ of an act has once the act is accepted and nobody has died.
+func (l *lane) fence(ctx context.Context, s *subject, a *act) (int64, error) {
+	if !a.again {
+		return 1, nil
+	}
+	var fence int64
+	err := l.conn.QueryRow(ctx, `SELECT fence FROM vnf_lcm_op_occs WHERE id = $1::uuid`, s.op).Scan(&fence)
+	if a.states[0] != sol003.LcmOperationStateFailedTemp { // cancel lets it go on as it goes
+		fence++
+	}
+	return fence, err
+}
+
+const (
+	newOpOcc = `SELECT fence, coalesce(owner, ''), operation_state FROM vnf_lcm_op_occs WHERE vnf_instance_id = $1::uuid AND id <> ALL ($2::uuid[])`
+	oldOpOcc = `SELECT fence, coalesce(owner, ''), operation_state FROM vnf_lcm_op_occs WHERE vnf_instance_id = $1::uuid AND id = ANY ($2::uuid[])`
+)
+
+// ending is what is known of a death during an act.
+type ending struct {
+	death
+	from    time.Time       // from when a takeover counts
+	op      string          // the op occ that has been accepted, if need be on a second demand
+	changes func() []change // of the op occ
+}
+
+// dieAt asks for an act while a node dies at the point. The ending's changes are to be called when it is not nil.
+func (l *lane) dieAt(ctx context.Context, s *subject, a *act, point string) (*ending, error) {
+	known, err := l.opOccs(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	query, watched := newOpOcc, known
+	if a.again {
+		query, watched = oldOpOcc, []string{s.op}
+	}
+	e := &ending{}
+	if e.changes, err = l.watch(ctx, query, s.id, watched); err != nil {
+		return nil, err
+	}
+	if point == a.midst {
+		l.Sim.Cloud.AddFault(vimsim.Fault{ID: "look", ResourceType: "heat", Action: "get", Effect: vimsim.EffectHang, Times: 1})
+		if err := harness.Await(ctx, "a request hangs", func(context.Context) (bool, error) { return len(l.Sim.Cloud.Faults()) == 0, nil }); err != nil {
+			return e, err
+		}
+	}
+	if strings.HasPrefix(point, "notify/") { // what came before is not to pass the point
+		if err := harness.Await(ctx, "nothing is left to tell", func(ctx context.Context) (bool, error) {
+			var some bool
+			err := l.conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM deliveries)`).Scan(&some)
+			return !some, err
+		}); err != nil {
+			return e, err
+		}
+	}
+	if err := l.armAt(point); err != nil {
+		return e, err
+	}
+	op, askErr := a.ask(ctx, l, s)
+	if e.death, err = l.awaitDeath(ctx); err != nil {
+		return e, errors.Join(err, askErr)
+	}
+	if e.from, err = l.afterDeath(ctx, e.death); err != nil {
+		return e, err
+	}
+	var status *harness.StatusError
+	if errors.As(askErr, &status) {
+		return e, askErr
+	}
+	now, err := l.opOccs(ctx, s)
+	if err != nil {
+		return e, err
+	}
+	fresh := slices.DeleteFunc(now, func(id string) bool { return slices.Contains(known, id) })
+	accepted := !strings.HasSuffix(point, "/accept/before")
+	switch {
+	case !accepted && (askErr == nil || len(fresh) > 0):
+		return e, fmt.Errorf("nothing was to be accepted, but there are op occs %v, and the answer was %q (error: %w)", fresh, op, askErr)
+	case !accepted:
+		if e.op, err = a.ask(ctx, l, s); err != nil {
+			return e, fmt.Errorf("ask again: %w", err)
+		}
+		return e, nil
+	case a.again && len(fresh) > 0:
+		return e, fmt.Errorf("there are new op occs %v", fresh)
+	case a.again:
+		e.op = s.op
+		return e, nil
+	case len(fresh) != 1 || askErr == nil && fresh[0] != op:
+		return e, fmt.Errorf("one op occ was to be accepted, but there are %v, and the answer was %q (error: %w)", fresh, op, askErr)
+	}
+	e.op = fresh[0]
+	return e, nil
+}
+
+// opOccs lists the ids of an instance's op occs.
+func (l *lane) opOccs(ctx context.Context, s *subject) ([]string, error) {
+	list, err := l.api().OpOccs(ctx, s.id)
+	ids := make([]string, 0, len(list))
+	for _, o := range list {
+		ids = append(ids, o.Id)
+	}
+	return ids, err
+}
+
+// awaitEnd waits until an act's op occ is in the state in which the act leaves it.
+func (l *lane) awaitEnd(ctx context.Context, a *act, op string) error {
+	if a.until != "" {
+		return l.awaitStep(ctx, op, a.until)
+	}
+	o, err := l.api().AwaitOpOcc(ctx, op)
+	if err != nil {
+		return err
+	}
+	if want := a.states[len(a.states)-1]; o.OperationState != want || (o.Error == nil) != (want == sol003.LcmOperationStateCompleted) {
+		return fmt.Errorf("%s %s ended in %s, want %s: %+v", o.Operation, op, o.OperationState, want, o.Error)
+	}
+	return nil
+}
+
+// awaitStep waits until a step that begins so is under way.
+func (l *lane) awaitStep(ctx context.Context, op, prefix string) error {
+	return harness.Await(ctx, "step "+prefix+" is under way", func(ctx context.Context) (bool, error) {
+		lines, err := l.journal(ctx, op)
+		return slices.ContainsFunc(lines, func(line journalLine) bool { return strings.HasPrefix(line.Name, prefix) }), err
+	})
+}
+
+// judgeDeath sees that somebody has taken over what a death has left, and how long that took.
+func (l *lane) judgeDeath(ctx context.Context, s *subject, a *act, end *ending, out *outcome) error {
+	if _, err := os.Stat(l.arm); err == nil {
+		return errors.New("the point is still armed")
+	}
+	if strings.HasPrefix(out.point, "notify/") {
+		if err := l.judgeNotifications(ctx, s); err != nil {
+			return err
+		}
+		out.ended = time.Since(end.at)
+		first, ok := l.told.after(s.id, end.at)
+		if !ok {
+			return errors.New("nobody has taken over the notifications")
+		}
+		out.takeover, out.taken = max(0, first.Sub(end.from)), true
+		return nil
+	}
+	out.ended = time.Since(end.at)
+	if !strings.HasSuffix(out.point, "/accept/before") {
+		out.takeover, out.taken = takeover(end.changes(), end.death, end.from, s.fence)
+	}
+	answered := a.short && strings.HasSuffix(out.point, "/accept/after")
+	if want := leavesWork(out.point); out.taken != want && !answered {
+		return fmt.Errorf("taken over: %v, want %v", out.taken, want)
+	}
+	return nil
+}
+
+// effects returns those of the points that a request, or a step with an effect, passes.
+func effects(points []string) []string {
+	recorded := map[string]bool{}
+	for _, p := range points {
+		if step, ok := strings.CutSuffix(p, "/recorded"); ok {
+			recorded[step] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(points), func(p string) bool {
+		step := p[:strings.LastIndexByte(p, '/')]
+		return !strings.HasSuffix(step, "/accept") && !recorded[step] && !strings.HasPrefix(p, "notify/") && p != stackWaited
+	})
+}
+
+// latency is how long simulated servers take when nothing else is said.
+var latency = map[string]time.Duration{"OS::Nova::Server": serverLatency}
+
+// slowly has simulated servers take longer.
+func (l *lane) slowly(d time.Duration) {
+	slow := maps.Clone(latency)
+	slow["OS::Nova::Server"] = d
+	l.Sim.Cloud.SetLatency(slow)
+}
