@@ -257,7 +257,7 @@ func (s *server) serveAPI(ctx context.Context, listening func(net.Addr)) error {
 	handler := httpapi.New(httpapi.Config{
 		EndpointURL: s.cfg.EndpointURL, Auth: auth, PageSize: s.cfg.Paging.PageSize, MarkerKey: s.marker,
 		MaxBody: int64(s.cfg.Limits.Body), MaxPackage: int64(s.cfg.VNFPackage.SizeCap), MaxInFlight: s.cfg.Limits.MaxConcurrent, Log: s.log,
-		BodyTimeout: s.cfg.Limits.BodyTimeout, RequestsPerSecond: s.cfg.Limits.RequestsPerSecond, Burst: s.cfg.Limits.Burst,
+		BodyTimeout: s.cfg.Limits.BodyTimeout, RequestsPerSecond: s.cfg.Limits.RequestsPerSecond, Burst: s.cfg.Limits.Burst, Proxies: s.cfg.Limits.ProxyPrefixes(),
 		Requests: s.requests,
 		Observe:  func(o httpapi.Observation) { s.metrics.Request(o.Route, o.Method, o.Status, o.Duration) },
 		Ready:    http.HandlerFunc(s.ready), Metrics: s.metrics.Handler(),

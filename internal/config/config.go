@@ -195,6 +195,7 @@ type Limits struct {
 	BodyTimeout   time.Duration `yaml:"body_timeout" doc:"Time that a request's JSON body may take to come in." min:"100ms"`
 	IdleTimeout   time.Duration `yaml:"idle_timeout" doc:"Time that an idle connection is kept." min:"1s"`
 	MaxConcurrent int           `yaml:"max_concurrent" doc:"Requests at the same time at most; more are answered 503." min:"1"`
+	Proxies       []string      `yaml:"proxies" doc:"CIDRs or addresses of reverse proxies whose X-Forwarded-For names the caller, for rates by address and the audit trail."`
 
 	RequestsPerSecond    float64       `yaml:"requests_per_second" doc:"Requests of one user (of an address, when there is no user) per second at most; more are answered 429. 0 is no limit." min:"0"`
 	Burst                int           `yaml:"burst" doc:"Requests that a user may make at once before that limit counts. 0: those of one second." min:"0"`

@@ -81,6 +81,7 @@ func Default() *Config {
 			BodyTimeout:          30 * time.Second,
 			IdleTimeout:          120 * time.Second,
 			MaxConcurrent:        1024,
+			Proxies:              []string{},
 			IdempotencyRetention: 24 * time.Hour,
 		},
 		Audit: Audit{Retention: 90 * 24 * time.Hour},

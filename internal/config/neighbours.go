@@ -27,6 +27,9 @@ type Notify struct {
 // AllowPrefixes returns allow as address ranges. [Config.Validate] has refused what is none.
 func (n Notify) AllowPrefixes() []netip.Prefix { return prefixes(n.Allow) }
 
+// ProxyPrefixes returns proxies as address ranges. [Config.Validate] has refused what is none.
+func (l Limits) ProxyPrefixes() []netip.Prefix { return prefixes(l.Proxies) }
+
 // Only returns networks as address ranges. [Config.Validate] has refused what is none.
 func (n Notify) Only() []netip.Prefix { return prefixes(n.Networks) }
 

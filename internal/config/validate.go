@@ -208,6 +208,7 @@ func (c *Config) checkRest(bad report) {
 	}
 	checkHosts(bad, "vnf_package.uri_hosts", c.VNFPackage.URIHosts)
 	checkPrefixes(bad, "vnf_package.uri_allow", c.VNFPackage.URIAllow)
+	checkPrefixes(bad, "limits.proxies", c.Limits.Proxies)
 	for _, name := range sortedKeys(c.Mgmt.Drivers) {
 		if c.Mgmt.Drivers[name] == "" || name == "" {
 			bad("mgmt.drivers", "%q: %q needs a name and a built-in driver", name, c.Mgmt.Drivers[name])

@@ -30,7 +30,7 @@ func (s *server) audited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			c := callOf(r.Context())
-			c.request = &lcm.Request{ID: c.id, Action: r.Method + " " + chi.RouteContext(r.Context()).RoutePattern(), Address: address(r)}
+			c.request = &lcm.Request{ID: c.id, Action: r.Method + " " + chi.RouteContext(r.Context()).RoutePattern(), Address: s.address(r)}
 			r = r.WithContext(lcm.WithRequest(r.Context(), c.request))
 			c.req = r
 		}

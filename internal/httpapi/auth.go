@@ -74,7 +74,7 @@ func (a Any) Authenticate(r *http.Request) (lcm.Scope, error) {
 	var refusal *Unauthorized
 	var challenges []string
 	for _, way := range a {
-		if _, connection := way.(*MutualTLS); connection && refusal != nil && !refusal.Absent {
+		if _, connection := way.(MutualTLS); connection && refusal != nil && !refusal.Absent {
 			continue // what the request itself has named is refused: the connection's certificate does not stand in
 		}
 		scope, err := way.Authenticate(r)

@@ -173,6 +173,24 @@ func TestCertificateUsers(t *testing.T) {
 	}
 }
 
+// A refused password is not made good by the certificate of the connection; without a password the certificate counts.
+func TestCertificateBesideRefusedCredentials(t *testing.T) {
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: "nfvo"}}
+	ways := Any{
+		NewBasic(map[string]BasicUser{"b": {Password: "secret", ProjectID: "p"}}),
+		MutualTLS{Users: map[string]CertificateUser{"cn:nfvo": {Name: "u", ProjectID: "p", Role: lcm.RoleAdmin}}},
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}
+	if s, err := ways.Authenticate(r); err != nil || s.User != "u" {
+		t.Errorf("the certificate alone: %+v, %v", s, err)
+	}
+	r.SetBasicAuth("b", "wrong")
+	if s, err := ways.Authenticate(r); err == nil {
+		t.Errorf("a wrong password beside it: %+v", s)
+	}
+}
+
 // as is a caller who is known beforehand.
 type as lcm.Scope
 

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -31,6 +32,8 @@ type Config struct {
 	Burst             int
 	// Requests is the record of requests; nil for none, and no audit trail to be read.
 	Requests Requests
+	// Proxies are the addresses whose X-Forwarded-For header is believed: there the caller's own address stands.
+	Proxies []netip.Prefix
 	// MaxInFlight limits the requests that are served at a time, 0 for no limit; more are answered 503.
 	MaxInFlight int
 	// Stall is how long an upload or an answer may stand still, or no more than trickle, before it is given up; 60 s by

@@ -144,9 +144,9 @@ func FuzzFilter(f *testing.F) {
 			for i, v := range c.Values {
 				values[i] = "'" + strings.ReplaceAll(v, "'", "''") + "'"
 			}
-			path := make([]string, len(c.Path))
-			for i, p := range c.Path {
-				path[i] = strings.NewReplacer("~", "~0", "/", "~1", ",", "~a", "@", "~b").Replace(p)
+			path := make([]string, 0, len(c.Path)+1)
+			for _, p := range c.Path {
+				path = append(path, strings.NewReplacer("~", "~0", "/", "~1", ",", "~a", "@", "~b").Replace(p))
 			}
 			if c.Keys {
 				path = append(path, "@key")

@@ -5,7 +5,10 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -82,20 +85,39 @@ func (s *server) tooMany(w http.ResponseWriter, r *http.Request, wait time.Durat
 		Detail: "You have made more requests than you may for now. Try again in " + strconv.Itoa(seconds) + " s."})
 }
 
-// address returns the IP address that a request comes from.
-func address(r *http.Request) string {
+// address returns the IP address that a request comes from: the connection's or, of one from a proxy of ours, the last in
+// X-Forwarded-For that is no proxy's.
+func (s *server) address(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		return r.RemoteAddr
+		host = r.RemoteAddr
+	}
+	if !s.proxy(host) {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		hop = strings.TrimSpace(hop)
+		if _, err := netip.ParseAddr(hop); err != nil {
+			break
+		}
+		if host = hop; !s.proxy(host) {
+			break
+		}
 	}
 	return host
+}
+
+func (s *server) proxy(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && slices.ContainsFunc(s.cfg.Proxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
 
 // authenticated finds out on whose behalf the request is made, and that the caller does not ask too often. Whoever is
 // nobody is counted by address, before a password or a token is looked at again.
 func (s *server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, from := callOf(r.Context()), "address "+address(r)
+		c, from := callOf(r.Context()), "address "+s.address(r)
 		if s.callers != nil {
 			if wait := s.callers.empty(from, s.cfg.Now()); wait > 0 {
 				s.tooMany(w, r, wait)

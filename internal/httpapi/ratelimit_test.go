@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -180,6 +181,27 @@ func TestVersionHeader(t *testing.T) {
 		}
 		if c.status >= 400 {
 			detail(t, res)
+		}
+	}
+}
+
+func TestAddressBehindProxies(t *testing.T) {
+	s := &server{cfg: Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
+	for _, c := range []struct{ from, forwarded, want string }{
+		{"192.0.2.1:5", "198.51.100.7", "192.0.2.1"}, // anybody may write the header
+		{"10.0.0.1:5", "", "10.0.0.1"},
+		{"10.0.0.1:5", "198.51.100.7", "198.51.100.7"},
+		{"10.0.0.1:5", "203.0.113.9, 198.51.100.7, 10.1.1.1", "198.51.100.7"},
+		{"10.0.0.1:5", "198.51.100.7, garbage", "10.0.0.1"},
+		{"10.0.0.1:5", "10.2.2.2", "10.2.2.2"},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = c.from
+		if c.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", c.forwarded)
+		}
+		if got := s.address(r); got != c.want {
+			t.Errorf("from %s for %q: %s, want %s", c.from, c.forwarded, got, c.want)
 		}
 	}
 }

@@ -87,8 +87,7 @@ func TestDownForAnHour(t *testing.T) {
 	w := newWorld(t)
 	c := newClock()
 	begin := c.Now()
-	var s *subscriber
-	s = newSubscriber(t, func(rw http.ResponseWriter, _ *http.Request, _ got) {
+	s := newSubscriber(t, func(rw http.ResponseWriter, _ *http.Request, _ got) {
 		if c.Now().Sub(begin) < time.Hour {
 			rw.WriteHeader(http.StatusInternalServerError)
 			return
@@ -434,7 +433,7 @@ func TestGivenUp(t *testing.T) {
 	if given.Load() != 16 {
 		t.Errorf("%d given up", given.Load())
 	}
-	if age := c.Now().Sub(time.Now()); age < 23*time.Hour || age > 27*time.Hour {
+	if age := time.Until(c.Now()); age < 23*time.Hour || age > 27*time.Hour {
 		t.Errorf("given up after %v", age)
 	}
 }

@@ -176,13 +176,13 @@ func TestEveryOperation(t *testing.T) {
 	check(b.done(t, id, sol003.LcmOperationTypeInstantiate, withLinks), "[storage ADDED:1 vl ADDED:2 vnfc ADDED:3]", 1, 2, 0)
 	check(b.done(t, id, sol003.LcmOperationTypeScale, `{"type":"SCALE_OUT","aspectId":"workers","numberOfSteps":2}`),
 		"[vl LINK_PORT_ADDED:2 vnfc ADDED:4]", 1, 6, 2)
-	i := check(b.done(t, id, sol003.LcmOperationTypeScale, `{"type":"SCALE_IN","aspectId":"workers"}`),
+	check(b.done(t, id, sol003.LcmOperationTypeScale, `{"type":"SCALE_IN","aspectId":"workers"}`),
 		"[vl LINK_PORT_REMOVED:2 vnfc REMOVED:2]", 1, 4, 1)
 	check(b.done(t, id, sol003.LcmOperationTypeScaleToLevel, `{"scaleInfo":[{"aspectId":"workers","scaleLevel":3}]}`),
 		"[vl LINK_PORT_ADDED:2 vnfc ADDED:4]", 1, 8, 3)
 	check(b.done(t, id, sol003.LcmOperationTypeScaleToLevel, `{"instantiationLevelId":"small"}`),
 		"[vl LINK_PORT_REMOVED:2 vnfc REMOVED:6]", 1, 2, 0)
-	i = check(b.done(t, id, sol003.LcmOperationTypeScale, `{"type":"SCALE_OUT","aspectId":"workers"}`),
+	i := check(b.done(t, id, sol003.LcmOperationTypeScale, `{"type":"SCALE_OUT","aspectId":"workers"}`),
 		"[vl LINK_PORT_ADDED:2 vnfc ADDED:2]", 1, 4, 1)
 	workers, before := vnfcs(i, "worker")
 	i = check(b.done(t, id, sol003.LcmOperationTypeHeal, `{"vnfcInstanceId":["`+workers[1]+`"],"cause":"broken"}`), "[vnfc MODIFIED:1]", 1, 4, 1)

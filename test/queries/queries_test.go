@@ -187,7 +187,7 @@ func TestAllRecordsInConstantMemory(t *testing.T) {
 			}
 		}
 	}
-	t.Log(fmt.Sprintf("%d instances, over a heap that grew by %d kB at most", rows, (max(most, before)-before)>>10))
+	t.Logf("%d instances, over a heap that grew by %d kB at most", rows, (max(most, before)-before)>>10)
 	if rows != many || most > before+8<<20 {
 		t.Errorf("%d instances, with a heap of %d bytes after %d", rows, most, before)
 	}
