@@ -5,7 +5,8 @@
 -- The digests of what a body holds: of every value that can be compared, with its path, and of every name beneath the maps
 -- whose names are the caller's own; arrays are descended into. Not of what has an index of its own. "~" keeps names from
 -- being taken for paths. The program makes the same (internal/store/digest.go) and
--- writes them with the body; this is for the rows that are there already and for programs that do not know the column.
+-- writes them with the body; this is for the rows that are there already and for those that programs which do not know the
+-- column insert. There is no trigger on updates: it would read every old row again.
 CREATE FUNCTION attribute_digests(doc jsonb) RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
     digests bigint[] := '{}';
@@ -37,7 +38,7 @@ BEGIN
                 IF name ~ '[~/=:]' THEN
                     name := replace(replace(replace(replace(name, '~', '~0'), '/', '~1'), '=', '~2'), ':', '~3');
                 END IF;
-                CONTINUE WHEN at = 1 AND name IN ('id', 'vnfPkgId', 'vnfInstanceId', 'operation', 'operationState', 'startTime', 'stateEnteredTime');
+                CONTINUE WHEN at = 1 AND name IN ('id', 'vnfPkgId', 'vnfInstanceId', 'startTime', 'stateEnteredTime');
                 IF named THEN
                     digests := digests || hashtextextended('#' || path || '/' || lower(name COLLATE "C"), 0);
                 END IF;
@@ -91,31 +92,21 @@ ALTER TABLE vnf_instances ADD COLUMN attributes bigint[];
 UPDATE vnf_instances SET attributes = attribute_digests(body::jsonb);
 CREATE TRIGGER vnf_instances_attributes_insert BEFORE INSERT ON vnf_instances FOR EACH ROW
     WHEN (NEW.attributes IS NULL) EXECUTE FUNCTION set_attributes();
-CREATE TRIGGER vnf_instances_attributes_update BEFORE UPDATE OF body ON vnf_instances FOR EACH ROW
-    WHEN (NEW.attributes IS NOT DISTINCT FROM OLD.attributes) EXECUTE FUNCTION set_attributes();
 ALTER TABLE vnf_instances ALTER COLUMN attributes SET STATISTICS 1000; -- of what is rare, too, the planner must know that
 CREATE INDEX vnf_instances_attributes ON vnf_instances USING gin (attributes) WITH (gin_pending_list_limit = 1024);
-CREATE INDEX vnf_instances_state ON vnf_instances (project_id, instantiation_state, id);
 DROP INDEX vnf_instances_vnfd;
 
 -- Op occs are written with every step. What their indexes hold keeps a row out as long as the op occ is active: that
 -- changes in the one update that leaves every index behind anyway. The active ones, at most one an instance, are found
 -- by the index that makes them one.
 ALTER TABLE vnf_lcm_op_occs
-    ADD COLUMN ended_state text GENERATED ALWAYS AS (CASE WHEN active THEN NULL ELSE operation_state END) STORED,
     ADD COLUMN ended_at timestamptz GENERATED ALWAYS AS (CASE WHEN active THEN NULL ELSE state_entered_time END) STORED,
     ADD COLUMN attributes bigint[];
 UPDATE vnf_lcm_op_occs SET attributes = attribute_digests(body::jsonb) WHERE NOT active;
 CREATE TRIGGER vnf_lcm_op_occs_attributes_insert BEFORE INSERT ON vnf_lcm_op_occs FOR EACH ROW
     WHEN (NOT NEW.active AND NEW.attributes IS NULL) EXECUTE FUNCTION set_attributes();
-CREATE TRIGGER vnf_lcm_op_occs_attributes_update BEFORE UPDATE OF body ON vnf_lcm_op_occs FOR EACH ROW
-    WHEN (NOT NEW.active AND NEW.attributes IS NOT DISTINCT FROM OLD.attributes) EXECUTE FUNCTION set_attributes();
 ALTER TABLE vnf_lcm_op_occs ALTER COLUMN attributes SET STATISTICS 400;
 CREATE INDEX vnf_lcm_op_occs_attributes ON vnf_lcm_op_occs USING gin (attributes) WITH (gin_pending_list_limit = 1024) WHERE NOT active;
-CREATE INDEX vnf_lcm_op_occs_state ON vnf_lcm_op_occs (ended_state, id) WHERE NOT active;
-CREATE INDEX vnf_lcm_op_occs_project_state ON vnf_lcm_op_occs (project_id, ended_state, id) WHERE NOT active;
-CREATE INDEX vnf_lcm_op_occs_operation ON vnf_lcm_op_occs (operation, id) WHERE NOT active;
-CREATE INDEX vnf_lcm_op_occs_project_operation ON vnf_lcm_op_occs (project_id, operation, id) WHERE NOT active;
 -- Times are found by id, which tells when an op occ was made, within margins; here are those beyond them, a few.
 CREATE INDEX vnf_lcm_op_occs_odd_start ON vnf_lcm_op_occs (start_time)
     WHERE NOT active AND abs(date_part('epoch', start_time - id_time(id))) > 2;

@@ -13,7 +13,6 @@ CREATE TABLE audit_events (
     resource_id     text,
     outcome         integer     NOT NULL
 );
-CREATE INDEX audit_events_project ON audit_events (project_id, id);
 CREATE INDEX audit_events_instance ON audit_events (vnf_instance_id, id) WHERE vnf_instance_id IS NOT NULL;
 
 -- The Idempotency-Keys that have had their effect, with what the first answer was made of.

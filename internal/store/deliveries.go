@@ -23,8 +23,9 @@ import (
 // Lines of one instance are in the order of their seq as they were committed: whoever inserts one holds a lock (of the
 // instance, the op occ, or the index of active op occs) that the one before has let go of.
 func fanOut(instance string) string {
-	return `told AS (SELECT string_agg(fan_out(n.id, n.type, n.vnf_instance_id, n.project_id, n.op_occ_id IS NOT NULL, n.body, ` + instance + `), ',')
-			AS subscriptions FROM outbox n)`
+	return `told AS (SELECT CASE WHEN EXISTS (SELECT 1 FROM subscriptions) THEN
+			(SELECT string_agg(fan_out(n.id, n.type, n.vnf_instance_id, n.project_id, n.op_occ_id IS NOT NULL, n.body, ` + instance + `), ',') FROM outbox n)
+			END AS subscriptions)`
 }
 
 const (

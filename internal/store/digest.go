@@ -17,7 +17,7 @@ import (
 var callersNames = []string{"metadata", "extensions", "vnfConfigurableProperties", "operationParams"}
 
 // ownIndex are the attributes that have no digests, since columns with indexes hold them.
-var ownIndex = []string{"id", "vnfPkgId", "vnfInstanceId", "operation", "operationState", "startTime", "stateEnteredTime"}
+var ownIndex = []string{"id", "vnfPkgId", "vnfInstanceId", "startTime", "stateEnteredTime"}
 
 var nameEscapes = strings.NewReplacer("~", "~0", "/", "~1", "=", "~2", ":", "~3")
 

@@ -160,6 +160,11 @@ func (c *compiler) direct(cond lcm.Condition, col column) {
 		for i, v := range values {
 			digests[i] = textDigest(pathOf(cond.Path), v)
 		}
+		if c.list.ends { // the digests of the active op occs are not there yet
+			c.out.all = append(c.out.all, requirement{sql: expr + c.among(values, cast), ended: c.has(digests)})
+			c.out.split = true
+			return
+		}
 		c.require(c.has(digests))
 	case op == "in":
 		test := c.among(values, cast)

@@ -13,7 +13,7 @@ var AttributeDigests = attributeDigests
 
 // Explain runs EXPLAIN (FORMAT JSON, …options) on what a list of VNF instances or of op occs would ask, as it would ask it.
 func (s *Store) Explain(ctx context.Context, opOccs bool, scope lcm.Scope, q lcm.Query, options string) (plan []byte, err error) {
-	l := instanceList(scope)
+	l := instanceList
 	if opOccs {
 		l = opOccList
 	}

@@ -65,19 +65,22 @@ func (s *Store) CreateInstance(ctx context.Context, i *lcm.Instance) error {
 	created := false
 	b := &pgx.Batch{}
 	queueReference(b, i.PackageID)
+	made := effect{instanceID: i.ID, resourceID: i.ID, status: http.StatusCreated, body: body, version: i.Version}
+	args := []any{
+		i.ID, i.ProjectID, i.Name, i.VnfdID, i.PackageID, string(i.State), body, sealed, i.Version, i.Created,
+		newID(), string(sol003.NotificationTypeVnfIdentifierCreation), note, attributeDigests(body),
+	}
 	b.Queue(`
 		WITH i AS (
 			INSERT INTO vnf_instances (id, project_id, name, vnfd_id, vnf_pkg_id, instantiation_state, body, sealed, version, created_at, attributes)
 			SELECT $1, $2, $3, $4, p.id, $6, $7, $8, $9, $10, $14 FROM vnf_packages p WHERE p.id = $5 AND p.operational_state = 'ENABLED'
 			RETURNING id, project_id, body),
-		outbox AS (
+		`+s.auditPart(ctx, &args, "i", made)+`outbox AS (
 			INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
 			SELECT $11, $12, i.id, i.project_id, 0, $13, $10 FROM i RETURNING `+outboxColumns+`),
 		`+fanOut("(SELECT i.body FROM i)")+`
-		SELECT told.subscriptions FROM outbox CROSS JOIN told`,
-		i.ID, i.ProjectID, i.Name, i.VnfdID, i.PackageID, string(i.State), body, sealed, i.Version, i.Created,
-		newID(), string(sol003.NotificationTypeVnfIdentifierCreation), note, attributeDigests(body)).QueryRow(tellInto(&told, &created))
-	s.queueCreation(ctx, b, effect{instanceID: i.ID, resourceID: i.ID, status: http.StatusCreated, body: body, version: i.Version})
+		SELECT told.subscriptions FROM outbox CROSS JOIN told`, args...).QueryRow(tellInto(&told, &created))
+	s.queueKey(ctx, b, made, guardKey)
 	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
 		return s.repeated(ctx, err)
 	}
@@ -177,7 +180,7 @@ func (s *Store) InstanceBody(ctx context.Context, scope lcm.Scope, id string) (l
 
 // Instances streams VNF instances as the API shows them, in the order of creation.
 func (s *Store) Instances(ctx context.Context, scope lcm.Scope, q lcm.Query) iter.Seq2[lcm.Body, error] {
-	return s.list(ctx, instanceList(scope), scope, q)
+	return s.list(ctx, instanceList, scope, q)
 }
 
 // newID returns a UUIDv7: ids sort by creation.

@@ -66,6 +66,13 @@ func (s *Store) Accept(ctx context.Context, scope lcm.Scope, op *lcm.OpOcc, want
 		if op.PackageID != "" {
 			queueReference(b, op.PackageID)
 		}
+		taken := effect{instanceID: op.InstanceID, opOccID: op.ID, resourceID: op.ID, status: http.StatusAccepted}
+		args := []any{
+			op.InstanceID, string(want), scope.Admin, scope.ProjectID,
+			op.ID, string(op.Operation), string(op.State), op.StartTime, body, sealed, op.Fence, op.Seq,
+			newID(), string(sol003.NotificationTypeVnfLcmOperationOccurrence), note,
+			nullable(op.VimID), nullable(op.PackageID), ifMatch,
+		}
 		b.Queue(`
 			WITH i AS (
 				SELECT id, project_id FROM vnf_instances
@@ -77,17 +84,13 @@ func (s *Store) Accept(ctx context.Context, scope lcm.Scope, op *lcm.OpOcc, want
 				INSERT INTO vnf_lcm_op_occs (id, vnf_instance_id, project_id, vim_id, vnf_pkg_id, operation, operation_state, start_time, state_entered_time, body, sealed, fence, seq)
 				SELECT $5, i.id, i.project_id, $16, $17, $6, $7, $8, $8, $9, $10, $11, $12 FROM i
 				RETURNING id, vnf_instance_id, project_id),
-			outbox AS (
+			`+s.auditPart(ctx, &args, "o", taken)+`outbox AS (
 				INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at)
 				SELECT $13, $14, o.vnf_instance_id, o.project_id, o.id, $12, $15, $8 FROM o
 				RETURNING `+outboxColumns+`),
 			`+fanOut(storedInstance)+`
-			SELECT told.subscriptions FROM outbox CROSS JOIN told`,
-			op.InstanceID, string(want), scope.Admin, scope.ProjectID,
-			op.ID, string(op.Operation), string(op.State), op.StartTime, body, sealed, op.Fence, op.Seq,
-			newID(), string(sol003.NotificationTypeVnfLcmOperationOccurrence), note,
-			nullable(op.VimID), nullable(op.PackageID), ifMatch).QueryRow(tellInto(&told, &accepted))
-		s.queueRequest(ctx, b, effect{instanceID: op.InstanceID, opOccID: op.ID, resourceID: op.ID, status: http.StatusAccepted})
+			SELECT told.subscriptions FROM outbox CROSS JOIN told`, args...).QueryRow(tellInto(&told, &accepted))
+		s.queueKey(ctx, b, taken, "")
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
@@ -418,7 +421,9 @@ var (
 			INSERT INTO notifications (id, type, vnf_instance_id, project_id, op_occ_id, seq, body, created_at)
 			SELECT n.id, $20, $21, $22, held.id, n.seq, n.body, n.at FROM held, unnest($16::uuid[], $17::bigint[], $18::json[], $19::timestamptz[]) AS n (id, seq, body, at)
 			RETURNING ` + outboxColumns + `)`
-	commitResult    = ` SELECT EXISTS (SELECT 1 FROM held), (SELECT cancel_mode FROM vnf_lcm_op_occs WHERE id = $1 AND fence = $2), (SELECT told.subscriptions FROM told)`
+	commitResult = ` SELECT EXISTS (SELECT 1 FROM held),
+		CASE WHEN NOT EXISTS (SELECT 1 FROM held) THEN (SELECT cancel_mode FROM vnf_lcm_op_occs WHERE id = $1 AND fence = $2) END,
+		(SELECT told.subscriptions FROM told)`
 	commitOperation = commitParts + `,
 		` + fanOut(storedInstance) + commitResult
 	commitWithInstance = commitParts + `,

@@ -32,24 +32,21 @@ type listing struct {
 // in the order of ids, until a page is full: what finds too little within the budget is refused.
 const defaultQueryBudget = 5 * time.Second
 
-// instanceList lists VNF instances. The index by state is within a project: for who sees all of them the digests are one.
-func instanceList(scope lcm.Scope) *listing {
-	return &listing{
-		from: "vnf_instances t", version: "t.version", body: "t.body", digests: true,
-		columns: columns{
-			"id": {name: "t.id", kind: uuidColumn}, "vnfPkgId": {name: "t.vnf_pkg_id", kind: uuidColumn},
-			"instantiationState": {name: "t.instantiation_state", kind: enumColumn, digest: scope.Admin},
-			"vnfInstanceName":    {name: "t.name", digest: true}, "vnfdId": {name: "t.vnfd_id", digest: true},
-		},
-	}
+var instanceList = &listing{
+	from: "vnf_instances t", version: "t.version", body: "t.body", digests: true,
+	columns: columns{
+		"id": {name: "t.id", kind: uuidColumn}, "vnfPkgId": {name: "t.vnf_pkg_id", kind: uuidColumn},
+		"instantiationState": {name: "t.instantiation_state", kind: enumColumn, digest: true},
+		"vnfInstanceName":    {name: "t.name", digest: true}, "vnfdId": {name: "t.vnfd_id", digest: true},
+	},
 }
 
 var opOccList = &listing{
 	from: "vnf_lcm_op_occs t", version: "t.seq", body: "t.body", digests: true, ends: true,
 	columns: columns{
 		"id": {name: "t.id", kind: uuidColumn}, "vnfInstanceId": {name: "t.vnf_instance_id", kind: uuidColumn},
-		"operation":        {name: "t.operation", kind: enumColumn, ended: "t.operation"},
-		"operationState":   {name: "t.operation_state", kind: enumColumn, ended: "t.ended_state"},
+		"operation":        {name: "t.operation", kind: enumColumn, digest: true},
+		"operationState":   {name: "t.operation_state", kind: enumColumn, digest: true},
 		"startTime":        {name: "t.start_time", kind: timeColumn},
 		"stateEnteredTime": {name: "t.state_entered_time", kind: timeColumn, ended: "t.ended_at"},
 	},

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,39 +26,51 @@ type effect struct {
 	version    int64  // of body
 }
 
-// The statements of a request. The guarded ones insert nothing unless the instance is there: for a batch whose main
-// statement may have found that it must not insert it.
+// The statements of a request; who uses insertAudit and insertKey as they are has had the effect or fails.
 const (
-	insertAudit = `INSERT INTO audit_events (id, at, user_name, project_id, role, action, address, request_id,
-			vnf_instance_id, op_occ_id, resource_id, outcome)
-		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12`
-	insertKey = `INSERT INTO idempotency_keys (created_at, user_name, project_id, key, fingerprint, resource_id, body, version)
+	auditInto = `INSERT INTO audit_events (id, at, user_name, project_id, role, action, address, request_id,
+			vnf_instance_id, op_occ_id, resource_id, outcome) `
+	insertAudit = auditInto + `SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12`
+	insertKey   = `INSERT INTO idempotency_keys (created_at, user_name, project_id, key, fingerprint, resource_id, body, version)
 		SELECT $1, $2, $3, $4, $5, $6::text, $7, $8`
-	guardAudit = ` WHERE EXISTS (SELECT 1 FROM vnf_instances WHERE id = $9)`
-	guardKey   = ` WHERE EXISTS (SELECT 1 FROM vnf_instances WHERE id = $6::text::uuid)`
+	guardKey = ` WHERE EXISTS (SELECT 1 FROM vnf_instances WHERE id = $6::text::uuid)`
 )
 
 // queueRequest makes a batch record the context's request with its effect; nothing when what runs is nobody's request.
 // What has the effect fails when it has none, and the batch's error goes through repeated.
 func (s *Store) queueRequest(ctx context.Context, b *pgx.Batch, e effect) {
-	s.queueGuarded(ctx, b, e, "", "")
+	if r := lcm.RequestOf(ctx); r != nil {
+		s.queueKey(ctx, b, e, "")
+		b.Queue(insertAudit, auditColumns(newID(), s.Now(), r, e)...)
+	}
 }
 
-// queueCreation is queueRequest of an instance's creation in a batch whose statement for it may insert nothing.
-func (s *Store) queueCreation(ctx context.Context, b *pgx.Batch, e effect) {
-	s.queueGuarded(ctx, b, e, guardAudit, guardKey)
+// queueKey makes a batch record the Idempotency-Key of the context's request, if it has one, with its effect; with guardKey
+// only if the instance is there that its main statement may not have inserted.
+func (s *Store) queueKey(ctx context.Context, b *pgx.Batch, e effect, guard string) {
+	if r := lcm.RequestOf(ctx); r != nil && r.Key != "" {
+		b.Queue(insertKey+guard, s.Now(), r.Caller.User, r.Caller.ProjectID, r.Key, r.Fingerprint, e.resourceID, e.body, e.version)
+	}
 }
 
-func (s *Store) queueGuarded(ctx context.Context, b *pgx.Batch, e effect, auditIf, keyIf string) {
+// auditPart is a part of a statement, with its comma, that records the context's request for each row of another part; its
+// values are added to args. It is empty when what runs is nobody's request.
+func (s *Store) auditPart(ctx context.Context, args *[]any, from string, e effect) string {
 	r := lcm.RequestOf(ctx)
 	if r == nil {
-		return
+		return ""
 	}
-	now := s.Now()
-	if r.Key != "" {
-		b.Queue(insertKey+keyIf, now, r.Caller.User, r.Caller.ProjectID, r.Key, r.Fingerprint, e.resourceID, e.body, e.version)
+	var b strings.Builder
+	b.WriteString("audit AS (" + auditInto + "SELECT ")
+	for n, v := range auditColumns(newID(), s.Now(), r, e) {
+		*args = append(*args, v)
+		if n > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("$" + strconv.Itoa(len(*args)))
 	}
-	b.Queue(insertAudit+auditIf, auditColumns(newID(), now, r, e)...)
+	b.WriteString(" FROM " + from + "),\n")
+	return b.String()
 }
 
 func auditColumns(id string, at time.Time, r *lcm.Request, e effect) []any {

@@ -48,7 +48,7 @@ const (
 	crowdOpOccs = crowdIDs + `
 		INSERT INTO vnf_lcm_op_occs (id, vnf_instance_id, project_id, operation, operation_state, start_time, state_entered_time, active, sealed, body, attributes)
 		SELECT x.id, x.instance, x.project, x.operation, x.state, x.at, x.at + interval '2 seconds' * (1 + n % 5), x.active, '\x00', replace(replace(replace(replace(replace(replace(replace(replace(f.body, '{id}', x.id::text), '{instance}', x.instance::text), '{op}', x.operation), '{state}', x.state), '{auto}', x.auto::text), '{site}', x.site), '{at}', x.written), '{n}', n::text)::json,
-			CASE WHEN x.active THEN NULL ELSE f.digests || ARRAY[pg_temp.digest('/isAutomaticInvocation=', x.auto::text), pg_temp.digest('/operationParams/additionalParams/site=', x.site), pg_temp.digest('/grantId=', 'grant-' || n),
+			CASE WHEN x.active THEN NULL ELSE f.digests || ARRAY[pg_temp.digest('/operation=', x.operation), pg_temp.digest('/operationState=', x.state), pg_temp.digest('/isAutomaticInvocation=', x.auto::text), pg_temp.digest('/operationParams/additionalParams/site=', x.site), pg_temp.digest('/grantId=', 'grant-' || n),
 				pg_temp.digest('/resourceChanges/affectedVnfcs/computeResource/resourceId=', 'server-' || n)] END
 		FROM generate_series(0::bigint, $1::bigint - 1) AS n,
 			LATERAL (SELECT *, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS written FROM (
