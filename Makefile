@@ -31,7 +31,7 @@ deps-test:
 	@./scripts/deps.sh test
 
 .PHONY: test
-test: deps-test generated lint race conformance e2e crash ## Everything it needs, then every test that there is
+test: deps-test generated lint race scale conformance e2e crash ## Everything it needs, then every test that there is
 
 .PHONY: test-short
 test-short: ## Unit tests with a private PostgreSQL, without root, network or other servers
@@ -41,7 +41,11 @@ test-short: ## Unit tests with a private PostgreSQL, without root, network or ot
 race: ## go vet, then unit and store tests under the race detector, fuzz corpora included
 	$(GO) vet ./...
 	$(GO) vet -tags crashpoint ./cmd/... ./test/...
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v -e /test/e2e -e /test/crash -e /test/conformance)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $$($(GO) list ./... | grep -v -e /test/e2e -e /test/crash -e /test/conformance)
+
+.PHONY: scale
+scale: ## Lists over 100 000 VNF instances and 1 000 000 op occs: every plan an index's, latencies beside their targets
+	$(GO) test -count=1 -timeout 30m -run TestScale -v ./internal/store | grep --line-buffered -vE '^ *(=== |--- PASS: [^ ]*/)'
 
 .PHONY: conformance
 conformance: ## Every resource, method and status of SOL003 v2.6.1 §5 against the built binary, every body against the API documents

@@ -6,3 +6,5 @@ ALTER TABLE vnf_lcm_op_occs DROP COLUMN attributes, DROP COLUMN ended_at;
 DROP FUNCTION set_attributes(), attribute_digests(jsonb), attribute_number(text), attribute_time(text),
     id_time(uuid);
 CREATE INDEX vnf_instances_vnfd ON vnf_instances (vnfd_id, id);
+DROP INDEX vnf_instances_package;
+CREATE INDEX vnf_instances_package ON vnf_instances (vnf_pkg_id);

@@ -112,3 +112,7 @@ CREATE INDEX vnf_lcm_op_occs_odd_start ON vnf_lcm_op_occs (start_time)
     WHERE NOT active AND abs(date_part('epoch', start_time - id_time(id))) > 2;
 CREATE INDEX vnf_lcm_op_occs_odd_end ON vnf_lcm_op_occs (ended_at)
     WHERE NOT active AND ended_at - start_time NOT BETWEEN interval '0' AND interval '10 minutes';
+
+-- Instances of one package are read in the order of ids.
+DROP INDEX vnf_instances_package;
+CREATE INDEX vnf_instances_package ON vnf_instances (vnf_pkg_id, id);

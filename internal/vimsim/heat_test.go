@@ -188,6 +188,8 @@ func TestRefusals(t *testing.T) {
 		{"network", "a", text("resources: {p: {type: OS::Neutron::Port, properties: {network: nope}}}\n"), 400, "StackValidationFailed", "Unable to find network with name or id 'nope'"},
 		{"required", "a", server("image: " + cirros), 400, "StackValidationFailed", "Property flavor not assigned"},
 		{"unknown property", "a", server("image: " + cirros + ", flavor: m1.tiny, foo: 1"), 400, "StackValidationFailed", "Unknown Property foo"},
+		{"no such network at all", "a", server("image: " + cirros + ", flavor: m1.tiny, networks: [{allocate_network: some}]"), 400, "StackValidationFailed", `"some" is not an allowed value [none, auto]`},
+		{"no network and one", "a", server("image: " + cirros + ", flavor: m1.tiny, networks: [{allocate_network: none, network: net0}]"), 400, "StackValidationFailed", `Can not specify "allocate_network" with other keys of networks at the same time.`},
 		{"bad name", "1a", text(one), 400, "StackValidationFailed", "Invalid stack name 1a"},
 		{"not yaml", "a", doc{"template": "{{:"}, 400, "HTTPBadRequest", "Error parsing template"},
 	}
@@ -199,6 +201,31 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoNetwork makes a server without an interface, gives it one and takes it away again.
+func TestNoNetwork(t *testing.T) {
+	l := boot(t, Config{})
+	tmpl := func(network string) doc {
+		return text("resources:\n  VDU1: {type: OS::Nova::Server, properties: {flavor: m1.tiny, image: " + cirros + ", networks: [{" + network + "}]}}\n")
+	}
+	id := l.create("n", tmpl("allocate_network: none"))
+	l.await("n", id, "CREATE_COMPLETE")
+	for _, to := range []struct {
+		network string
+		ports   int
+	}{{"network: net0", 1}, {"allocate_network: none", 0}} {
+		if code, out := l.heat("PUT", "/stacks/n/"+id, tmpl(to.network)); code != 202 {
+			t.Fatalf("put: %d %v", code, out)
+		}
+		l.await("n", id, "UPDATE_COMPLETE")
+		if s := l.srv.Cloud.State(); s.Counts["ports"] != to.ports || len(s.Servers) != 1 {
+			t.Errorf("%s: %d ports", to.network, s.Counts["ports"])
+		}
+	}
+	l.heat("DELETE", "/stacks/n/"+id, nil)
+	l.await("n", id, "DELETE_COMPLETE")
+	l.empty()
 }
 
 func TestNestedFailureReason(t *testing.T) {

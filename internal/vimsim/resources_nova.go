@@ -126,12 +126,23 @@ func validateServer(_ *Cloud, _ *stack, name string, p doc) error {
 		if !isMap {
 			return bad(`"%s" is not a map`, hot.String(n))
 		}
-		for k := range m {
+		given := 0
+		for k, v := range m {
 			switch k {
 			case "port", "network", "uuid", "fixed_ip", "subnet", "floating_ip", "port_extra_properties", "allocate_network", "tag":
 			default:
 				return bad("Unknown Property %s", k)
 			}
+			if v != nil {
+				given++
+			}
+		}
+		switch whole := hot.String(m["allocate_network"]); {
+		case m["allocate_network"] == nil:
+		case whole != "none" && whole != "auto":
+			return bad(`"%s" is not an allowed value [none, auto]`, whole)
+		case given > 1:
+			return &hot.Error{Kind: "StackValidationFailed", Msg: `Can not specify "allocate_network" with other keys of networks at the same time.`}
 		}
 	}
 	return nil
@@ -143,6 +154,9 @@ func (c *Cloud) networksOf(project string, p doc) ([]doc, error) {
 	l, _ := p["networks"].([]any)
 	for _, n := range l {
 		m, _ := n.(map[string]any)
+		if str(m, "allocate_network") == "none" {
+			continue // the server has no interface
+		}
 		if pid := str(m, "port"); pid != "" {
 			d, err := c.findNet("port", pid, project)
 			if err != nil {

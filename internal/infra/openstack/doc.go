@@ -1,5 +1,7 @@
 // Package openstack deploys VNFs on an OpenStack VIM through Heat: an [lcm.InfraDriver] for packages whose Base HOT is
-// filled in by an LCM user data script (package userdata).
+// filled in by an LCM user data script (package userdata), and for those that bring none: what instantiates a VNF without naming
+// a script has the VNFD translated to templates (package toscahot), anew for every operation, from the VNFD, the request as it
+// is kept up to date and the stack's parameters.
 //
 // An instance is one stack, vnflcm_<vnfInstanceId>, which carries the instance's id as a tag, and the id of the operation that
 // has asked for it last; software images that the package brings are Glance images that carry instance and node as properties.

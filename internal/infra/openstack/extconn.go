@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/toscahot"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
@@ -21,7 +22,7 @@ func (d *Driver) extConnSteps() []lcm.Step {
 }
 
 // flavourSteps returns the steps of CHANGE_FLAVOUR (SOL003 v2.6.1 §5.4.7): the stack becomes what the new flavour's Base
-// HOT and the script say.
+// HOT and the script say, or what the new flavour is translated to.
 func (d *Driver) flavourSteps() []lcm.Step {
 	return []lcm.Step{
 		{Name: "images", Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
@@ -36,11 +37,12 @@ func (d *Driver) flavourSteps() []lcm.Step {
 
 // flavoured is the stack that a change of flavour asks for.
 func (d *Driver) flavoured(_ context.Context, x *lcm.Execution, _ *cloud, w *work) (*wish, error) {
-	return &wish{flavour: x.Flavour, params: w.Parameters, capacities: membersOf(x.Flavour, x.Instance.Info, plan(x).Leaves...)}, nil
+	return &wish{flavour: x.Flavour, params: w.Parameters, capacities: membersOf(x.Flavour, x.Instance.Request, x.Instance.Info, plan(x).Leaves...)}, nil
 }
 
-// extConnParameters is the step that puts the networks and addresses of the request into the stack's parameters.
-func (d *Driver) extConnParameters(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
+// extConnParameters is the step that puts the networks and addresses of the request into the stack's parameters, or sees that
+// the templates which the VNFD is translated to can have them.
+func (d *Driver) extConnParameters(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	w, err := loadWork(x)
 	if err != nil {
 		return lcm.Progress{}, err
@@ -57,7 +59,15 @@ func (d *Driver) extConnParameters(_ context.Context, x *lcm.Execution) (lcm.Pro
 	if err := x.Params(&req); err != nil {
 		return lcm.Progress{}, err
 	}
-	if err := reconnect(params, req.ExtVirtualLinks); err != nil {
+	if x.Instance.Request != nil && translated(x.Instance.Request) { // the templates have them; here is seen that they can
+		var out *toscahot.Output
+		if _, out, err = d.translate(ctx, x, toscahot.Input{Flavour: x.Flavour, Request: x.Instance.Request, Parameters: params}); err == nil {
+			warn(x, out)
+		}
+	} else {
+		err = reconnect(params, req.ExtVirtualLinks)
+	}
+	if err != nil {
 		return lcm.Progress{}, err
 	}
 	if w.Parameters, err = json.Marshal(params); err != nil {

@@ -39,24 +39,55 @@ var changes = map[string]change{
 	"stop":            {func(v *vnf) error { return v.operate(sol003.VnfOperationalStateStopped) }, true},
 }
 
+// modes are the two ways in which the package functional becomes templates.
+var modes = map[string]func() *sol003.InstantiateVnfRequest{
+	"Base HOT": functionalRequest,
+	"translated": func() *sol003.InstantiateVnfRequest {
+		return unscripted("simple", "VDU1_CP1", "VDU1_CP2", "VDU2_CP1", "VDU2_CP2")
+	},
+}
+
 // running returns an instance of the package functional with two members in group VDU1.
 func running(t *testing.T, cfg Config) *vnf {
 	t.Helper()
+	return runningAs(t, cfg, functionalRequest())
+}
+
+func runningAs(t *testing.T, cfg Config, req *sol003.InstantiateVnfRequest) *vnf {
+	t.Helper()
 	l := newLab(t, vimsim.Config{}, cfg)
 	fsys := os.DirFS("testdata/packages/functional")
-	v := newVNF(l, fsys, ownPackage(t, fsys, "Definitions/top.yaml"), functionalRequest())
+	v := newVNF(l, fsys, ownPackage(t, fsys, "Definitions/top.yaml"), req)
 	v.ok(v.instantiate())
 	v.ok(v.scale(sol003.ScaleVnfRequestTypeOut, "VDU1", 1, nil))
 	v.same("made")
 	return v
 }
 
+// changeIn is a change of an instance in one of the modes.
+type changeIn struct {
+	change
+	name string
+	req  func() *sol003.InstantiateVnfRequest
+}
+
+// inBothModes are the changes in each mode.
+func inBothModes() map[string]changeIn {
+	out := map[string]changeIn{}
+	for name, op := range changes {
+		for mode, req := range modes {
+			out[name+", "+mode] = changeIn{op, name, req}
+		}
+	}
+	return out
+}
+
 // TestEveryStepFailsOnce has each step of each operation fail, before and after it has taken effect, and tries again.
 func TestEveryStepFailsOnce(t *testing.T) {
-	for name, op := range changes {
+	for name, op := range inBothModes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := running(t, Config{})
+			v := runningAs(t, Config{}, op.req())
 			steps := []string{""}
 			for n := 0; n < len(steps); n++ {
 				for _, after := range []bool{false, true} {
@@ -73,7 +104,7 @@ func TestEveryStepFailsOnce(t *testing.T) {
 					} else {
 						steps = append(steps, v.steps.names...)
 					}
-					if !strings.HasPrefix(name, "stop") {
+					if !strings.HasPrefix(op.name, "stop") {
 						v.same(what)
 					}
 					v.restore()
@@ -104,10 +135,10 @@ func (v *vnf) restore() {
 
 // TestRollback rolls back each operation that can be, from each of its steps.
 func TestRollback(t *testing.T) {
-	for name, op := range changes {
+	for name, op := range inBothModes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := running(t, Config{})
+			v := runningAs(t, Config{}, op.req())
 			if !op.undo {
 				v.fail = "inventory"
 				if err := op.run(v); err == nil {
@@ -123,7 +154,7 @@ func TestRollback(t *testing.T) {
 				for _, lose := range []bool{false, true} {
 					v.fail, v.failAfter = steps[n], true
 					if n == 0 {
-						v.fail = map[string]string{"change ext conn": "parameters", "stop": "servers"}[name]
+						v.fail = map[string]string{"change ext conn": "parameters", "stop": "servers"}[op.name]
 						if v.fail == "" {
 							v.fail = "groups"
 						}
@@ -202,12 +233,12 @@ func TestOperationFaults(t *testing.T) {
 			ops:   []string{"stop"}, want: []string{"no power", "ERROR"}, clock: true,
 		},
 		"a server hangs when stopped": {
-			fault: vimsim.Fault{ResourceType: "OS::Nova::Server", Action: "stop", Effect: vimsim.EffectHang, Delay: vimsim.Duration(300 * time.Millisecond)},
+			fault: vimsim.Fault{ResourceType: "OS::Nova::Server", Action: "stop", Effect: vimsim.EffectHang, Delay: vimsim.Duration(3 * time.Second)},
 			ops:   []string{"stop"}, want: []string{"after 600 seconds"}, clock: true,
 		},
 	} {
-		for opName, op := range changes {
-			if tt.ops != nil && !slices.Contains(tt.ops, opName) {
+		for opName, op := range inBothModes() {
+			if tt.ops != nil && !slices.Contains(tt.ops, op.name) {
 				continue
 			}
 			t.Run(name+" in "+opName, func(t *testing.T) {
@@ -220,7 +251,7 @@ func TestOperationFaults(t *testing.T) {
 					if tt.clock {
 						cfg = Config{PollMin: time.Second, PollMax: 20 * time.Second}
 					}
-					v := running(t, cfg)
+					v := runningAs(t, cfg, op.req())
 					if tt.clock {
 						v.clock = infratest.NewClock(time.Now())
 					}
@@ -244,13 +275,13 @@ func TestOperationFaults(t *testing.T) {
 					case err == nil:
 					case back:
 						v.ok(v.rollback())
-						if opName != "change ext conn" && !maps.Equal(servers, v.servers("VDU1")) {
+						if op.name != "change ext conn" && !maps.Equal(servers, v.servers("VDU1")) {
 							t.Errorf("the servers were %v and are %v", servers, v.servers("VDU1"))
 						}
 					default:
 						v.ok(v.retry())
 					}
-					if opName != "stop" || back {
+					if op.name != "stop" || back {
 						v.same(fmt.Sprintf("%s, rolled back %t", name, back))
 					}
 					v.terminateAll()

@@ -74,13 +74,22 @@ func (d *Driver) healParameters(ctx context.Context, x *lcm.Execution) (lcm.Prog
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	if anew(x, s) {
+	switch {
+	case !anew(x, s):
+	case x.Instance.Request != nil && translated(x.Instance.Request):
+		if params, err = d.rechosen(ctx, x, w, params, sickNodes(x)); err != nil {
+			return lcm.Progress{}, err
+		}
+	default:
 		renew(x, params, sickNodes(x))
 	}
 	if err := d.pinImages(ctx, x, w, params); err != nil {
 		return lcm.Progress{}, err
 	}
-	applyGrant(x, params)
+	applyGrant(granted(x, sickNodes(x)), params)
+	if said := unheeded(x, sickNodes(x), params); len(said) > 0 {
+		x.Log.Warn("what is granted is not followed: other servers would have to move", "granted", said)
+	}
 	if w.Parameters, err = json.Marshal(params); err != nil {
 		return lcm.Progress{}, fmt.Errorf("encode the parameters of the stack: %w", err)
 	}
@@ -165,5 +174,5 @@ func (d *Driver) healMark(ctx context.Context, x *lcm.Execution) (lcm.Progress, 
 
 // reparametrised is the stack with the operation's parameters. Groups that have lost members get them again.
 func (d *Driver) reparametrised(_ context.Context, x *lcm.Execution, _ *cloud, w *work) (*wish, error) {
-	return &wish{flavour: x.Flavour, params: w.Parameters, atLeast: membersOf(x.Flavour, x.Instance.Info)}, nil
+	return &wish{flavour: x.Flavour, params: w.Parameters, atLeast: membersOf(x.Flavour, x.Instance.Request, x.Instance.Info)}, nil
 }

@@ -234,13 +234,24 @@ func (c *cloud) cancel(ctx context.Context, name, id string) error {
 	return err
 }
 
-// failures words what is wrong below a stack: the resources that failed, the innermost last, with their reasons.
+// failures words what is wrong below a stack: the resources that failed, with their reasons; first those that have failed
+// themselves, then the stacks around them.
 func (c *cloud) failures(ctx context.Context, s *stack) string {
 	list, err := c.resources(ctx, s.Name, s.ID)
 	if err != nil {
 		return ""
 	}
 	const most = 5
+	nests := func(r *resource) bool { _, id := r.link("nested"); return id != "" }
+	slices.SortStableFunc(list, func(a, b resource) int {
+		switch {
+		case nests(&a) == nests(&b):
+			return 0
+		case nests(&b):
+			return -1
+		}
+		return 1
+	})
 	var said []string
 	for n := range list {
 		r := &list[n]

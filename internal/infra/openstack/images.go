@@ -62,7 +62,9 @@ func (d *Driver) images(ctx context.Context, x *lcm.Execution) (lcm.Progress, er
 	}
 	want := wanted(x)
 	if !anew(x, s) || len(want) == 0 {
-		w.Images = s.Images
+		if w.Images = nil; !anew(x, s) {
+			w.Images = s.Images
+		}
 		return lcm.Done(), saveWork(x, w)
 	}
 	c, err := d.connect(ctx, x.Target)

@@ -130,11 +130,12 @@ func (d *Driver) record(x *lcm.Execution, w *work, id string) (lcm.Progress, err
 
 // creation makes the request for the stack that the instantiation asks for.
 func (d *Driver) creation(ctx context.Context, x *lcm.Execution, w *work) (*stackRequest, error) {
-	hot, err := d.template(ctx, x, x.Flavour)
+	is := wish{flavour: x.Flavour, params: w.Parameters, tag: opTag(x)}
+	hot, err := d.template(ctx, x, is)
 	if err != nil {
 		return nil, err
 	}
-	return d.stackBody(x, hot, wish{flavour: x.Flavour, params: w.Parameters, tag: opTag(x)}, w.Capacities)
+	return d.stackBody(x, hot, is, w.Capacities)
 }
 
 // ofOperation tells whether a stack is as the operation has asked for, and not one before it.

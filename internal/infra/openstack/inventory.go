@@ -42,8 +42,32 @@ func (d *Driver) inventory(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	for _, missing := range newTree(w.StackID, list).fill(x.Instance.Info, x.Target.ID, plan(x).Leaves...) {
 		x.Log.Warn("the stack has no such resource", "stack", w.StackID, "missing", missing)
 	}
+	resolveLinkPorts(x)
 	alignStates(x)
 	return lcm.Done(), nil
+}
+
+// resolveLinkPorts points handles that are laid out with the id of a link's port, as the request calls it (linkPortId, SOL003
+// v2.6.1 §4.4.1.10a), to the port of the VIM.
+func resolveLinkPorts(x *lcm.Execution) {
+	if x.Instance.Request == nil {
+		return
+	}
+	brought := map[string]sol003.ResourceHandle{}
+	for _, link := range x.Instance.Request.ExtVirtualLinks {
+		for _, p := range link.ExtLinkPorts {
+			brought[p.Id] = p.ResourceHandle
+		}
+	}
+	for n := range x.Instance.Info.VnfVirtualLinkResourceInfo {
+		ports := x.Instance.Info.VnfVirtualLinkResourceInfo[n].VnfLinkPorts
+		for m := range ports {
+			h := &ports[m].ResourceHandle
+			if given := brought[h.ResourceId]; given.ResourceId != "" && h.VimConnectionId == "" {
+				h.ResourceId, h.VimConnectionId = given.ResourceId, given.VimConnectionId
+			}
+		}
+	}
 }
 
 // remember has the VNFCs that a change of flavour keeps, laid out anew by their old ids, be where they were.
@@ -284,7 +308,9 @@ func (t *tree) fill(info *sol003.InstantiatedVnfInfo, vimID string, gone ...stri
 			port := ports[cp.VnfLinkPortId]
 			r := home.take(cp.CpdId, portType)
 			if r == nil {
-				missing = append(missing, "port "+cp.CpdId)
+				if port == nil || ours(port.ResourceHandle) {
+					missing = append(missing, "port "+cp.CpdId)
+				}
 				continue
 			}
 			if port == nil {

@@ -466,9 +466,9 @@ func TestPackageFaults(t *testing.T) {
 			change: func(r *sol003.InstantiateVnfRequest) { delete(r.AdditionalParams, classKey) },
 			want:   "LCM user data failed to get lcm-operation-user-data or lcm-operation-user-data-class from additionalParams.",
 		},
-		"no script": {
-			change: func(r *sol003.InstantiateVnfRequest) { r.AdditionalParams = nil },
-			want:   "translating the VNFD from TOSCA to HOT is not supported yet",
+		"no script, and what cannot be translated": {
+			change: func(r *sol003.InstantiateVnfRequest) { r.AdditionalParams, r.ExtVirtualLinks = nil, nil },
+			want:   "it has no virtual_link in the VNFD, and extVirtualLinks of the request say nothing of it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -642,6 +642,7 @@ func TestUntrustedCertificate(t *testing.T) {
 
 func TestGrant(t *testing.T) {
 	x := &lcm.Execution{
+		Op: &lcm.OpOcc{Operation: sol003.LcmOperationTypeInstantiate},
 		Instance: &lcm.Instance{Info: &sol003.InstantiatedVnfInfo{VnfcResourceInfo: []sol003.VnfcResourceInfo{
 			{Id: "a", VduId: "VDU1"}, {Id: "b", VduId: "VDU1"}, {Id: "c", VduId: "VDU2"}, {Id: "d", VduId: "VDU3"},
 		}}},
@@ -650,7 +651,7 @@ func TestGrant(t *testing.T) {
 		},
 	}
 	params := map[string]any{"nfv": map[string]any{"VDU": map[string]any{"VDU1": map[string]any{"flavor": "small", "image": "i"}, "VDU2": map[string]any{"zone": "mine"}}}}
-	applyGrant(x, params)
+	applyGrant(granted(x, nil), params)
 	want := map[string]any{"nfv": map[string]any{"VDU": map[string]any{
 		"VDU1": map[string]any{"flavor": "big", "image": "i", "zone": "az1"}, "VDU2": map[string]any{"zone": "mine", "image": "glance"},
 	}}}
@@ -658,7 +659,7 @@ func TestGrant(t *testing.T) {
 		t.Error(diff)
 	}
 	params = map[string]any{}
-	applyGrant(x, params)
+	applyGrant(granted(x, nil), params)
 	if section(params, "VDU")["VDU2"].(map[string]any)["zone"] != "az3" {
 		t.Errorf("%v", params)
 	}

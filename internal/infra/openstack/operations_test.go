@@ -13,6 +13,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim"
 	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
@@ -24,7 +26,7 @@ type subject struct {
 	fsys    fs.FS
 	d       *vnfd.Descriptor
 	req     *sol003.InstantiateVnfRequest
-	aspect  string // that is scaled
+	aspect  string // that is scaled; "" when nothing scales
 	vdu     string // of the aspect, whose VNFC is healed
 	servers int
 }
@@ -45,6 +47,13 @@ func scripted(flavour, file, class string, cps ...string) *sol003.InstantiateVnf
 	}
 }
 
+// unscripted is a request that has the VNFD translated.
+func unscripted(flavour string, cps ...string) *sol003.InstantiateVnfRequest {
+	req := scripted(flavour, "", "", cps...)
+	req.AdditionalParams = nil
+	return req
+}
+
 // subjects are the packages at hand: those of testdata, our own, and the outside samples where they are.
 func subjects(t *testing.T) []subject {
 	t.Helper()
@@ -63,6 +72,21 @@ func subjects(t *testing.T) []subject {
 	}
 	add("multi-port", joined(t, own+"packages/multi-port", own+"definitions"), "Definitions/multi_port_top.vnfd.yaml",
 		scripted("default", "./UserData/multi_port_user_data.py", "MultiPortUserData", "gateway_CP1", "gateway_CP2", "worker_CP1", "worker_CP2"), "gateway_group", "gateway", 3)
+	add("multi-port, translated", joined(t, own+"packages/multi-port", own+"definitions"), "Definitions/multi_port_top.vnfd.yaml",
+		unscripted("default", "gateway_CP1", "gateway_CP2", "worker_CP1", "worker_CP2"), "gateway_group", "gateway", 3)
+	add("testdata cluster, translated", os.DirFS("testdata/packages/cluster"), "Definitions/top.yaml",
+		unscripted("complex", "masterNode_CP1", "workerNode_CP2"), "worker_instance", "workerNode", 5)
+	add("testdata functional, translated", os.DirFS("testdata/packages/functional"), "Definitions/top.yaml",
+		unscripted("simple", "VDU1_CP1", "VDU1_CP2", "VDU2_CP1", "VDU2_CP2"), "VDU1", "VDU1", 3)
+	for aspect, vdu := range map[string]string{"day": "worker", "night": "gate", "watch": "silent"} {
+		add("testdata translated by "+aspect, os.DirFS("testdata/packages/translated"), "Definitions/vnfd.yaml", unscripted("simple", "gate_CP1"), aspect, vdu, 6)
+	}
+	plain := filesOf(t, "toscahot/testdata/vnfds", "Definitions")
+	small := unscripted("simple", "worker_CP2")
+	small.InstantiationLevelId = "small"
+	add("testdata workers", plain, "Definitions/workers.yaml", small, "worker_instance", "worker", 1)
+	add("testdata cells", plain, "Definitions/cells.yaml", unscripted("simple"), "cell", "back", 9)
+	add("testdata router", plain, "Definitions/router.yaml", unscripted("simple", "outside"), "", "router", 1)
 	dir := os.Getenv("VNFM_SAMPLES")
 	if dir == "" {
 		t.Log("VNFM_SAMPLES is not set: only our own packages")
@@ -75,6 +99,18 @@ func subjects(t *testing.T) []subject {
 	for flavour, servers := range map[string]int{"simple": 3, "complex": 5, "podaffinity": 5} {
 		add("sample cluster "+flavour, cluster, "Definitions/sample_kubernetes_top.vnfd.yaml",
 			scripted(flavour, "UserData/cluster_user_data.py", "ClusterUserData", "masterNode_CP1", "workerNode_CP2"), "worker_instance", "workerNode", servers)
+	}
+	for _, s := range []struct {
+		name, dir, entry string
+		aspect           string
+		cps              []string
+	}{
+		{"", "vnflcm1", "helloworld3_top.vnfd.yaml", "worker_instance", nil},
+		{" outside", "vnflcm1", "helloworld3_top.vnfd.yaml", "worker_instance", []string{"CP1"}},
+		{"", "vnflcm3", "helloworld3.vnfd.tosca.yaml", "", []string{"CP1", "CP2"}},
+	} {
+		pkg := withoutImages(joined(t, dir+"/"+s.dir, dir+"/common/Definitions"))
+		add("sample "+s.dir+s.name, pkg, "Definitions/"+s.entry, unscripted("simple", s.cps...), s.aspect, "VDU1", 1)
 	}
 	return out
 }
@@ -179,16 +215,20 @@ func TestEveryOperation(t *testing.T) {
 					t.Fatalf("%d VNFCs, not %d", n, s.servers)
 				}
 				first := v.servers(s.vdu)
-				v.ok(v.scale(sol003.ScaleVnfRequestTypeOut, s.aspect, 2, nil))
-				v.same("scaled out")
+				if s.aspect != "" {
+					v.ok(v.scale(sol003.ScaleVnfRequestTypeOut, s.aspect, 2, nil))
+					v.same("scaled out")
+				}
 				for id, server := range first {
 					if v.servers(s.vdu)[id] != server {
 						t.Errorf("scaling out has changed VNFC %s", id)
 					}
 				}
 				all := v.servers(s.vdu)
-				v.ok(v.scale(sol003.ScaleVnfRequestTypeIn, s.aspect, 1, nil))
-				v.same("scaled in")
+				if s.aspect != "" {
+					v.ok(v.scale(sol003.ScaleVnfRequestTypeIn, s.aspect, 1, nil))
+					v.same("scaled in")
+				}
 				for id, server := range v.servers(s.vdu) {
 					if all[id] != server {
 						t.Errorf("scaling in has changed VNFC %s", id)
@@ -213,17 +253,27 @@ func TestEveryOperation(t *testing.T) {
 						}
 					}
 				}
-				v.ok(v.changeExtConn("net_mgmt"))
-				v.same("moved")
+				if len(req.ExtVirtualLinks) > 0 {
+					kept := v.servers(s.vdu)
+					v.ok(v.changeExtConn("net_mgmt"))
+					v.same("moved")
+					if diff := cmp.Diff(kept, v.servers(s.vdu)); diff != "" {
+						t.Errorf("the servers are others: %s", diff)
+					}
+				}
 				v.ok(v.operate(sol003.VnfOperationalStateStopped))
 				v.states(t, "SHUTOFF", sol003.VnfOperationalStateStopped)
 				v.ok(v.operate(sol003.VnfOperationalStateStarted))
 				v.states(t, "ACTIVE", sol003.VnfOperationalStateStarted)
 				// What was scaled stays so through an update, and what was moved does through another.
-				v.ok(v.scale(sol003.ScaleVnfRequestTypeIn, s.aspect, 1, nil))
-				v.same("scaled in again")
-				v.ok(v.heal(slices.Sorted(maps.Keys(v.servers(s.vdu)))[0]))
-				v.same("one healed again")
+				if s.aspect != "" {
+					v.ok(v.scale(sol003.ScaleVnfRequestTypeIn, s.aspect, 1, nil))
+					v.same("scaled in again")
+				}
+				if left := slices.Sorted(maps.Keys(v.servers(s.vdu))); len(left) > 0 {
+					v.ok(v.heal(left[0]))
+					v.same("one healed again")
+				}
 				v.terminateAll()
 			})
 		}

@@ -20,21 +20,17 @@ const (
 	classKey  = "lcm-operation-user-data-class"
 )
 
-// script returns the user data script that a request names. Without one, a package would have to be translated from
-// TOSCA to HOT.
+// script returns the user data script that a request names.
 func script(params map[string]any) (file, class string, err error) {
 	file, class = text(params, scriptKey), text(params, classKey)
-	switch {
-	case file != "" && class != "":
+	if file != "" && class != "" {
 		return file, class, nil
-	case file == "" && class == "":
-		return "", "", lcm.Errorf(lcm.KindTerminal, "additionalParams name no user data script (%s, %s), and translating the VNFD from TOSCA to HOT is not supported yet", scriptKey, classKey)
 	}
 	return "", "", lcm.Errorf(lcm.KindTerminal, "LCM user data failed to get %s or %s from additionalParams.", scriptKey, classKey)
 }
 
-// parameters is the step that lets the package's user data script make the stack's parameters. It changes nothing
-// outside; what it finds is kept in the work.
+// parameters is the step that makes the stack's parameters: by the package's user data script, or by the translation of the
+// VNFD when the request names none. It changes nothing outside; what it finds is kept in the work.
 func (d *Driver) parameters(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	w, err := loadWork(x)
 	if err != nil {
@@ -44,15 +40,26 @@ func (d *Driver) parameters(ctx context.Context, x *lcm.Execution) (lcm.Progress
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	params, hot, err := d.scripted(ctx, x, w, req)
+	var params map[string]any
+	var hot *baseHOT
+	if translated(req) { // everything is chosen anew, as a script does
+		params, hot, err = d.chosen(ctx, x, w, req, granted(x, nil), nil)
+	} else {
+		params, hot, err = d.scripted(ctx, x, w, req)
+	}
 	if err != nil {
 		return lcm.Progress{}, err
 	}
 	if err := d.pinImages(ctx, x, w, params); err != nil {
 		return lcm.Progress{}, err
 	}
-	applyGrant(x, params)
-	members := membersOf(x.Flavour, x.Instance.Info, plan(x).Leaves...)
+	if translated(req) && x.Op.Operation == sol003.LcmOperationTypeChangeFlavour {
+		if err := keepZones(x, params); err != nil {
+			return lcm.Progress{}, err
+		}
+	}
+	applyGrant(granted(x, nil), params)
+	members := membersOf(x.Flavour, req, x.Instance.Info, plan(x).Leaves...)
 	w.Capacities = capacities(x.Flavour, members, hot, params, x.Op.Operation != sol003.LcmOperationTypeInstantiate)
 	if w.Parameters, err = json.Marshal(params); err != nil {
 		return lcm.Progress{}, fmt.Errorf("encode the parameters of the stack: %w", err)
@@ -99,10 +106,10 @@ func scriptError(err error) error {
 
 // rescript lets the package's user data script make the stack's parameters anew for an operation that changes a running
 // instance, by its method scale or heal, from those that there are; last is the method's last argument. A script without
-// the method, and one that returns nothing, leaves them as they are.
+// the method, and one that returns nothing, leaves them as they are; and so does a package that is translated.
 func (d *Driver) rescript(ctx context.Context, x *lcm.Execution, method string, params json.RawMessage, last any) (map[string]any, error) {
 	now, err := decodeParameters(params)
-	if err != nil || x.Instance.Request == nil {
+	if err != nil || x.Instance.Request == nil || translated(x.Instance.Request) {
 		return now, err
 	}
 	file, class, err := script(x.Instance.Request.AdditionalParams)
@@ -190,56 +197,10 @@ func (d *Driver) chooseImage(ctx context.Context, x *lcm.Execution, name string)
 	return all[0].ID, nil
 }
 
-// applyGrant merges what the NFVO has granted into nfv.VDU: zones where none is set, flavours and images.
-func applyGrant(x *lcm.Execution, params map[string]any) {
-	if x.Grant == nil {
-		return
-	}
-	node := func(name string) map[string]any {
-		nfv, ok := params["nfv"].(map[string]any)
-		if !ok {
-			nfv = map[string]any{}
-			params["nfv"] = nfv
-		}
-		vdus, ok := nfv["VDU"].(map[string]any)
-		if !ok {
-			vdus = map[string]any{}
-			nfv["VDU"] = vdus
-		}
-		n, ok := vdus[name].(map[string]any)
-		if !ok {
-			n = map[string]any{}
-			vdus[name] = n
-		}
-		return n
-	}
-	for vdu, zone := range x.Grant.VDUZones {
-		if n := node(vdu); n["zone"] == nil {
-			n["zone"] = zone
-		}
-	}
-	if x.Instance.Info != nil {
-		for _, vnfc := range x.Instance.Info.VnfcResourceInfo {
-			zone := x.Grant.Zones[vnfc.Id]
-			if zone == "" {
-				continue
-			}
-			if n := node(vnfc.VduId); n["zone"] == nil {
-				n["zone"] = zone
-			}
-		}
-	}
-	for id, flavour := range x.Grant.Flavours {
-		node(id)["flavor"] = flavour
-	}
-	for id, image := range x.Grant.Images {
-		node(id)["image"] = image
-	}
-}
-
-// membersOf returns how many members the group of each scaling aspect has in an instance's layout: one for every VNFC of
-// the aspect's first VDU that does not leave. Aspects that share it with another one are left out.
-func membersOf(f *vnfd.Flavour, info *sol003.InstantiatedVnfInfo, leaves ...string) map[string]int {
+// membersOf returns how many members the group of each scaling aspect has in the layout of an instance that was instantiated by
+// req: one for every VNFC of the aspect's first VDU that does not leave. Aspects that share it with another one are left out
+// where the package's own templates say how.
+func membersOf(f *vnfd.Flavour, req *sol003.InstantiateVnfRequest, info *sol003.InstantiatedVnfInfo, leaves ...string) map[string]int {
 	out := map[string]int{}
 	if info == nil {
 		return out
@@ -263,6 +224,9 @@ func membersOf(f *vnfd.Flavour, info *sol003.InstantiatedVnfInfo, leaves ...stri
 		if sharing == 1 {
 			out[aspect.ID] = count
 		}
+	}
+	if req != nil && translated(req) {
+		addShared(out, f, info)
 	}
 	return out
 }

@@ -50,7 +50,9 @@ func (d *Driver) leaving(x *lcm.Execution) []lcm.Step {
 	return []lcm.Step{{Name: "leaving", Timeout: d.cfg.StackTimeout, Run: d.chooseLeaving}}
 }
 
-// scaleSteps returns the steps of SCALE (SOL003 v2.6.1 §5.4.5) and SCALE_TO_LEVEL (§5.4.6): one for every scaling step.
+// scaleSteps returns the steps of SCALE (SOL003 v2.6.1 §5.4.5) and SCALE_TO_LEVEL (§5.4.6): one for every scaling step. New
+// members of a group are like those that there are: zones, flavours and images that the grant names for them (§9.5.2.3) count
+// where there is none, and are logged otherwise.
 func (d *Driver) scaleSteps(x *lcm.Execution) []lcm.Step {
 	steps := []lcm.Step{{Name: "groups", Timeout: d.cfg.StackTimeout, Run: d.lookAtGroups}}
 	for n, a := range plan(x).Aspects {
@@ -149,7 +151,7 @@ func (w *work) scalings(x *lcm.Execution) []scaling {
 
 // see records what an aspect's group consists of before it is scaled, and how many members it is to have after each step.
 func (d *Driver) see(ctx context.Context, x *lcm.Execution, c *cloud, w *work) error {
-	found, _, err := d.own(ctx, x, c)
+	found, s, err := d.own(ctx, x, c)
 	if err != nil {
 		return err
 	}
@@ -161,7 +163,7 @@ func (d *Driver) see(ctx context.Context, x *lcm.Execution, c *cloud, w *work) e
 	if err != nil {
 		return err
 	}
-	hot, err := d.template(ctx, x, x.Flavour)
+	hot, err := d.template(ctx, x, wish{flavour: x.Flavour, params: s.Parameters})
 	if err != nil {
 		return err
 	}
@@ -269,7 +271,8 @@ func (d *Driver) chooseLeaving(ctx context.Context, x *lcm.Execution) (lcm.Progr
 	return lcm.Done(), saveWork(x, w)
 }
 
-// lookAtGroups is the step that records the groups as they are before anything is scaled.
+// lookAtGroups is the step that records the groups as they are before anything is scaled. It warns of what is granted and
+// cannot be followed.
 func (d *Driver) lookAtGroups(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	w, c, err := d.begin(ctx, x)
 	if err != nil {
@@ -283,6 +286,20 @@ func (d *Driver) lookAtGroups(ctx context.Context, x *lcm.Execution) (lcm.Progre
 		return lcm.Progress{}, err
 	}
 	w.StackID, w.Parameters = s.StackID, s.Parameters
+	params, err := s.parameters()
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	for n, a := range plan(x).Aspects {
+		aspect, ok := x.Flavour.Aspect(a.ID)
+		if !ok || !a.Out() || untouched(x, aspect) {
+			continue
+		}
+		if said := unheeded(x, scaledNodes(x.Flavour, aspect), params); len(said) > 0 {
+			x.Log.Warn("what is granted for new members is not followed: they are made like those that the group has",
+				"group", w.Scales[n].Group, "granted", said)
+		}
+	}
 	return lcm.Done(), saveWork(x, w)
 }
 
@@ -424,7 +441,7 @@ var policySuffix = map[bool]string{true: "_scale_out", false: "_scale_in"}
 func (d *Driver) askToScale(ctx context.Context, x *lcm.Execution, c *cloud, w *work, n, k int, v *sight) (lcm.Progress, error) {
 	s, a := &w.Scales[n], plan(x).Aspects[n]
 	target := s.Targets[k]
-	hot, err := d.template(ctx, x, x.Flavour)
+	hot, err := d.template(ctx, x, wish{flavour: x.Flavour, params: w.Parameters})
 	if err != nil {
 		return lcm.Progress{}, err
 	}
@@ -474,8 +491,8 @@ func (d *Driver) askToScale(ctx context.Context, x *lcm.Execution, c *cloud, w *
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	if len(v.members) == 0 { // nobody else is touched by what the new ones are granted
-		applyGrant(x, params)
+	if aspect, ok := x.Flavour.Aspect(a.ID); ok && len(v.members) == 0 && untouched(x, aspect) {
+		applyGrant(granted(x, scaledNodes(x.Flavour, aspect)), params)
 	}
 	if w.Parameters, err = json.Marshal(params); err != nil {
 		return lcm.Progress{}, fmt.Errorf("encode the parameters of the stack: %w", err)
@@ -542,7 +559,9 @@ func (d *Driver) unscale(name string, n int) runFunc {
 		case late && v.busy != "":
 			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "VNF Update action is not completed within %g seconds on stack %s: %s", d.cfg.StackTimeout.Seconds(), v.top.ID, v.busy)
 		case mine && s.Asked.Update && v.idle(&s.Asked) && x.Now().Sub(s.Asked.At) < d.cfg.Settle: // Heat has not begun yet
-		case v.busy != "" && (mine || tagged(v.top, tag)): // it is being done, perhaps for an earlier run
+		case v.busy != "" && (mine || tagged(v.top, tag) && strings.HasSuffix(v.top.Status, "_IN_PROGRESS")):
+			// It is being done, perhaps for an earlier run, on whichever node. (The tag of an update that has ended says nothing
+			// of what goes on in the group since.)
 		case v.busy != "":
 			// What is still being made would be the last to go. Ended, it has failed, and goes first.
 			if err := errorsOf(c.cancel(ctx, v.top.Name, v.top.ID), c.cancel(ctx, v.stackName, v.stackID)); err != nil {
@@ -568,7 +587,7 @@ func (d *Driver) unscale(name string, n int) runFunc {
 			}
 			before := v.top.state()
 			if err := d.update(ctx, x, c, v.top, wish{
-				flavour: x.Flavour, params: was.Parameters, capacities: map[string]int{a.ID: len(s.Members)}, tag: tag,
+				flavour: x.Flavour, request: x.Before.Request, params: was.Parameters, capacities: map[string]int{a.ID: len(s.Members)}, tag: tag,
 			}); err != nil {
 				return lcm.Progress{}, err
 			}

@@ -240,6 +240,13 @@ func TestScriptMethods(t *testing.T) {
 
 // TestHealWithAnotherPackage changes the VNFD between: what is healed is made of the new images, the rest stays.
 func TestHealWithAnotherPackage(t *testing.T) {
+	t.Run("Base HOT", func(t *testing.T) { healWithAnotherPackage(t, clusterRequest("")) })
+	t.Run("translated", func(t *testing.T) {
+		healWithAnotherPackage(t, unscripted("complex", "masterNode_CP1", "workerNode_CP2"))
+	})
+}
+
+func healWithAnotherPackage(t *testing.T, req *sol003.InstantiateVnfRequest) {
 	fsys, _ := testPackage(t, "cluster", "complex")
 	other := overlay(t, fsys, nil).(interface {
 		fs.FS
@@ -251,7 +258,7 @@ func TestHealWithAnotherPackage(t *testing.T) {
 	}
 	changed := overlay(t, fsys, map[string]string{"Definitions/df_complex.yaml": strings.ReplaceAll(string(raw), "Image of a node", "Another image of a node")})
 	l := newLab(t, vimsim.Config{}, Config{})
-	v := instantiated(t, l, fsys, clusterRequest(""))
+	v := instantiated(t, l, fsys, req)
 	images := func() map[string]string {
 		s, err := loadInfra(v.now)
 		v.ok(err)
@@ -308,13 +315,20 @@ func TestHealWithAnotherPackage(t *testing.T) {
 
 // TestChangeFlavour makes a small cluster a large one, and takes a failed try back.
 func TestChangeFlavour(t *testing.T) {
+	t.Run("Base HOT", func(t *testing.T) {
+		changeFlavour(t, scripted("simple", "./UserData/k8s_cluster_user_data.py", "KubernetesClusterUserData", "masterNode_CP1", "workerNode_CP2"))
+	})
+	t.Run("translated", func(t *testing.T) { changeFlavour(t, unscripted("simple", "masterNode_CP1", "workerNode_CP2")) })
+}
+
+func changeFlavour(t *testing.T, req *sol003.InstantiateVnfRequest) {
 	own := "../../../deploy/"
 	fsys := joined(t, own+"packages/kubernetes-cluster", own+"definitions")
 	d := ownPackage(t, fsys, "Definitions/cluster_top.vnfd.yaml")
 	small, _ := d.Flavour("simple")
 	large, _ := d.Flavour("complex")
 	l := newLab(t, vimsim.Config{}, Config{})
-	v := newVNF(l, fsys, d, scripted("simple", "./UserData/k8s_cluster_user_data.py", "KubernetesClusterUserData", "masterNode_CP1", "workerNode_CP2"))
+	v := newVNF(l, fsys, d, req)
 	v.ok(v.instantiate())
 	workers, masters := v.servers("workerNode"), v.servers("masterNode")
 	change := func(fail string) error {

@@ -117,7 +117,7 @@ func atLevel(t *testing.T, f *vnfd.Flavour, level string) map[string]int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return membersOf(f, info)
+	return membersOf(f, nil, info)
 }
 
 func TestCapacities(t *testing.T) {

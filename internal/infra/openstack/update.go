@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/toscahot"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
@@ -15,6 +16,8 @@ import (
 // wish is what a stack is to be.
 type wish struct {
 	flavour *vnfd.Flavour
+	// request is what the instance is instantiated with, nil for what it is now.
+	request *sol003.InstantiateVnfRequest
 	// params are the stack's parameters. Parameters of the top template that tell a group's size by convention
 	// (<group>_desired_capacity) are overwritten.
 	params json.RawMessage
@@ -49,20 +52,36 @@ func (d *Driver) stackBody(x *lcm.Execution, hot *baseHOT, is wish, sizes map[st
 	}, nil
 }
 
-// template reads a flavour's Base HOT from the package.
-func (d *Driver) template(ctx context.Context, x *lcm.Execution, f *vnfd.Flavour) (*baseHOT, error) {
+// template returns the templates of the stack that is wished: the flavour's Base HOT of the package, or what the flavour is
+// translated to with the wished parameters.
+func (d *Driver) template(ctx context.Context, x *lcm.Execution, is wish) (*baseHOT, error) {
+	req := is.request
+	if req == nil {
+		var err error
+		if req, err = instantiateRequest(x); err != nil {
+			return nil, err
+		}
+	}
+	if translated(req) {
+		params, err := decodeParameters(is.params)
+		if err != nil {
+			return nil, err
+		}
+		hot, _, err := d.translate(ctx, x, toscahot.Input{Flavour: is.flavour, Request: req, Parameters: params})
+		return hot, err
+	}
 	files, err := x.Files(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open the VNF package: %w", err)
 	}
 	defer func() { _ = files.Close() }()
-	return loadBaseHOT(files, f.ID)
+	return loadBaseHOT(files, is.flavour.ID)
 }
 
 // update asks Heat to make a stack what is wished. Every group of the template is written with a size, that of is.capacities
 // or the one that it has: Heat would set it to what the package says, and take members away by that.
 func (d *Driver) update(ctx context.Context, x *lcm.Execution, c *cloud, found *stack, is wish) error {
-	hot, err := d.template(ctx, x, is.flavour)
+	hot, err := d.template(ctx, x, is)
 	if err != nil {
 		return err
 	}
@@ -254,8 +273,8 @@ func (d *Driver) asBefore(ctx context.Context, x *lcm.Execution, c *cloud, _ *wo
 		}
 		flavour = f
 	}
-	is := &wish{flavour: flavour, params: was.Parameters}
-	if members := membersOf(flavour, x.Before.Info); x.Op.Operation == sol003.LcmOperationTypeChangeFlavour {
+	is := &wish{flavour: flavour, request: x.Before.Request, params: was.Parameters}
+	if members := membersOf(flavour, x.Before.Request, x.Before.Info); x.Op.Operation == sol003.LcmOperationTypeChangeFlavour {
 		is.capacities = members
 	} else {
 		is.atLeast = members

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -27,6 +28,7 @@ type vnf struct {
 	lose    bool              // the first result of every step with an effect
 	before  func(step string) // called before every run of a step
 	grant   *lcm.Grant        // of the next operation
+	log     *slog.Logger      // of the next operation, when it is read
 	failed  *lcm.Execution    // the last operation that failed
 	steps   *journaled
 	// fail names a step of the next operation that fails once; failAfter lets it take effect before.
@@ -58,7 +60,10 @@ func (v *vnf) execution(op sol003.LcmOperationType, request any) *lcm.Execution 
 	x := infratest.Execution(v.T, op, v.now.Clone(), v.target, v.flavour, json.RawMessage(params), opener(v.fsys))
 	x.Before, x.Plan, x.Grant = v.now, &lcm.Plan{}, v.grant
 	x.Package = &lcm.Package{ID: "package", Descriptor: v.d}
-	v.grant = nil
+	if v.log != nil {
+		x.Log = v.log
+	}
+	v.grant, v.log = nil, nil
 	return x
 }
 
@@ -347,8 +352,17 @@ func (v *vnf) same(what string) {
 	}
 	linkPorts := map[string]sol003.VnfLinkPortInfo{}
 	networks := map[string]string{}
+	connected := map[string]bool{} // a connection point that is moved to an external link leaves a port of its own link behind
+	for _, vnfc := range info.VnfcResourceInfo {
+		for _, cp := range vnfc.VnfcCpInfo {
+			connected[cp.VnfLinkPortId] = true
+		}
+	}
 	for _, vl := range info.VnfVirtualLinkResourceInfo {
 		for _, p := range vl.VnfLinkPorts {
+			if !connected[p.Id] && p.ResourceHandle.ResourceId == "" {
+				continue
+			}
 			linkPorts[p.Id], networks[p.Id] = p, vl.NetworkResource.ResourceId
 			one("port of "+vl.VnfVirtualLinkDescId, p.ResourceHandle)
 		}

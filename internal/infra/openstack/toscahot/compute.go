@@ -214,7 +214,7 @@ func (t *translation) zone(vdu string) (string, error) {
 // name. nil for none.
 func (t *translation) image(in *template, node string, data *vnfd.SoftwareImage) (any, error) {
 	granted := t.Grant.Images[node]
-	if data == nil && granted == "" {
+	if had, _ := t.had[node]["image"].(string); data == nil && granted == "" && had == "" {
 		return nil, nil
 	}
 	params := t.node(node)

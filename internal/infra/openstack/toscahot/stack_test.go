@@ -464,7 +464,7 @@ func drawn(t *rapid.T) Input {
 		if len(v.Storages) == 0 || flip("own image") {
 			v.SoftwareImage = sw(v.Name)
 		}
-		for order := range number(1, 2, "CPs") {
+		for order := range number(0, 2, "CPs") {
 			cp := vnfd.CP{Name: name("CP"), VDU: v.Name, Order: 9 - order}
 			at := number(0, len(f.VirtualLinks), "link")
 			if at < len(f.VirtualLinks) {
