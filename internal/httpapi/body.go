@@ -81,6 +81,9 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request, rules bodyRule
 	if err := mediaType(r, types...); err != nil {
 		return err
 	}
+	if r.ContentLength > s.cfg.MaxBody {
+		return &http.MaxBytesError{Limit: s.cfg.MaxBody} // said beforehand: nothing need come
+	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
 	if err != nil {
 		var tooLarge *http.MaxBytesError

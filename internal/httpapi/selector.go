@@ -56,6 +56,7 @@ func (s selection) everything() bool { return s.drop == nil }
 type selectors struct {
 	allFields, excludeDefault bool
 	fields, excludeFields     string
+	clientsExclude            string // what python-tackerclient means by exclude_fields: its columns' names may be among it
 	hasFields, hasExclude     bool
 }
 
@@ -67,7 +68,7 @@ func parseSelectors(q query) selectors {
 	s.fields, s.hasFields = q.get("fields"), q.has("fields")
 	s.excludeFields, s.hasExclude = q.get("exclude_fields"), q.has("exclude_fields")
 	if q.has("exclude-fields") { // as python-tackerclient sends it
-		s.excludeFields, s.hasExclude = strings.TrimPrefix(s.excludeFields+","+q.get("exclude-fields"), ","), true
+		s.clientsExclude, s.hasExclude = q.get("exclude-fields"), true
 	}
 	return s
 }
@@ -88,6 +89,11 @@ func (s selectors) selection(resource *schema, complexNames []string) (selection
 	case s.allFields:
 		return selection{}, nil
 	case s.hasExclude:
+		for name := range strings.SplitSeq(s.clientsExclude, ",") {
+			if top, _, _ := strings.Cut(name, "/"); resource.Properties[top] != nil {
+				s.excludeFields = strings.TrimPrefix(s.excludeFields+","+name, ",")
+			}
+		}
 		drop, err := parseNames("exclude_fields", s.excludeFields, resource)
 		if err != nil {
 			return selection{}, err

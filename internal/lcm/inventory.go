@@ -107,7 +107,7 @@ func (l *layout) virtualLinks() {
 			}
 		}
 		for _, cp := range l.flavour.CPs {
-			if cp.VirtualLink == vl.Name {
+			if _, outside := l.extCp(cp.Name); cp.VirtualLink == vl.Name && !outside {
 				l.ports(&res, cp.Name, "")
 			}
 		}

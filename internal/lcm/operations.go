@@ -161,13 +161,9 @@ func (r *run) hook(name string, due func(*Plan) bool) ([]Step, error) {
 	if r.x.Flavour == nil {
 		return nil, nil
 	}
-	driver := r.x.Flavour.Hooks[name]
-	if driver == "" {
-		return nil, nil
-	}
-	m, ok := r.engine.Mgmt[driver]
-	if !ok {
-		return nil, Errorf(KindTerminal, "The %s specified in the VNFD is inconsistent with the MgmtDriver in the configuration file.", driver)
+	m, err := r.mgmtDriver(name)
+	if m == nil || err != nil {
+		return nil, err
 	}
 	steps, err := m.Steps(name, r.x)
 	if err != nil {
@@ -187,6 +183,30 @@ func (r *run) hook(name string, due func(*Plan) bool) ([]Step, error) {
 	return prefixed("hook:"+name+":", steps), nil
 }
 
+// mgmtDriver returns the management driver that the VNFD names for the hook, nil when it names none. Terminal: there is no
+// such driver.
+func (r *run) mgmtDriver(hook string) (MgmtDriver, error) {
+	driver := r.x.Flavour.Hooks[hook]
+	if driver == "" {
+		return nil, nil //nolint:nilnil // no hook is no error
+	}
+	m, ok := r.engine.Mgmt[driver]
+	if !ok {
+		return nil, Errorf(KindTerminal, "The %s specified in the VNFD is inconsistent with the MgmtDriver in the configuration file.", driver)
+	}
+	return m, nil
+}
+
+// hooksKnown tells that there are the drivers of the operation's hooks.
+func (r *run) hooksKnown(c course) error {
+	for _, hook := range []string{c.before, c.after} {
+		if _, err := r.mgmtDriver(hook); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // prefixed puts a driver's steps into their place among the operation's.
 func prefixed(prefix string, steps []Step) []Step {
 	for n := range steps {
@@ -201,11 +221,16 @@ func prefixed(prefix string, steps []Step) []Step {
 // plan lays the operation out, once: what it added to the instance stays through retries.
 func (r *run) plan(c course) func(context.Context, *Execution) (Progress, error) {
 	return func(_ context.Context, x *Execution) (Progress, error) {
-		if c.plan == nil || x.Plan.Laid {
+		if x.Plan.Laid {
 			return Done(), nil
 		}
-		if err := c.plan(r, x); err != nil {
+		if err := r.hooksKnown(c); err != nil { // while there is nothing to roll back
 			return Progress{}, err
+		}
+		if c.plan != nil {
+			if err := c.plan(r, x); err != nil {
+				return Progress{}, err
+			}
 		}
 		x.Plan.Laid = true
 		return Done(), nil

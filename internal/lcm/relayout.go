@@ -21,7 +21,7 @@ func addVnfcs(info *sol003.InstantiatedVnfInfo, f *vnfd.Flavour, req *sol003.Ins
 	for n := range info.VnfVirtualLinkResourceInfo {
 		res := &info.VnfVirtualLinkResourceInfo[n]
 		for _, cp := range f.CPs {
-			if cp.VirtualLink == res.VnfVirtualLinkDescId {
+			if _, outside := l.extCp(cp.Name); cp.VirtualLink == res.VnfVirtualLinkDescId && !outside {
 				l.ports(res, cp.Name, "")
 			}
 		}
@@ -160,9 +160,22 @@ func relink(info *sol003.InstantiatedVnfInfo, f *vnfd.Flavour, req *sol003.Insta
 		own[vl.Name] = true
 	}
 	links, ports, cps := map[string]string{}, map[string]sol003.VnfLinkPortInfo{}, map[string]string{}
+	l := layout{flavour: f, req: req, newID: newID, info: info}
+	outside := map[string]bool{} // the connection points that the request connects outside
+	for _, vnfc := range info.VnfcResourceInfo {
+		for _, cp := range vnfc.VnfcCpInfo {
+			_, outside[cp.Id] = l.extCp(cp.CpdId)
+		}
+	}
 	kept := info.VnfVirtualLinkResourceInfo[:0:0]
 	for _, vl := range info.VnfVirtualLinkResourceInfo {
 		if own[vl.VnfVirtualLinkDescId] {
+			vl.VnfLinkPorts = slices.DeleteFunc(slices.Clone(vl.VnfLinkPorts), func(p sol003.VnfLinkPortInfo) bool {
+				if outside[p.CpInstanceId] {
+					ports[p.CpInstanceId] = p
+				}
+				return outside[p.CpInstanceId]
+			})
 			kept = append(kept, vl)
 			continue
 		}
@@ -176,7 +189,6 @@ func relink(info *sol003.InstantiatedVnfInfo, f *vnfd.Flavour, req *sol003.Insta
 	}
 	info.VnfVirtualLinkResourceInfo, info.ExtCpInfo, info.ExtVirtualLinkInfo = kept, []sol003.VnfExtCpInfo{}, nil
 
-	l := layout{flavour: f, req: req, newID: newID, info: info}
 	for n := range info.VnfcResourceInfo {
 		for m := range info.VnfcResourceInfo[n].VnfcCpInfo {
 			cp := &info.VnfcResourceInfo[n].VnfcCpInfo[m]

@@ -223,9 +223,7 @@ func (c *commander) opLists(ctx context.Context, t *testing.T, id string) {
 	c.prints(ctx, t, list.json(t), "vnflcm", "op", "list", "-f", "json", "--fields", "operationParams,error")
 	c.prints(ctx, t, list.value(), "vnflcm", "op", "list", "-f", "value", "--exclude-fields", "resourceChanges")
 	few := listed{opColumns[:3], list.objects}
-	if c.client != "" {
-		c.prints(ctx, t, few.csv(), "vnflcm", "op", "list", "-f", "csv", "--exclude-fields", "Operation")
-	}
+	c.prints(ctx, t, few.csv(), "vnflcm", "op", "list", "-f", "csv", "--exclude-fields", "Operation")
 	for _, filter := range []string{"(eq,operation,HEAL);(eq,vnfInstanceId," + id + ")", "(in,operationState,ROLLED_BACK,FAILED)", "(eq,operation,OPERATE)"} {
 		some := listed{opColumns, c.read(ctx, t, opOccsPath+"?filter="+filter)}
 		c.prints(ctx, t, some.table(), "vnflcm", "op", "list", "--filter", filter)

@@ -70,12 +70,46 @@ func TestWholeLives(t *testing.T) {
 			remove()
 			v.checkTold(ctx, t, all, scaled, "SCALE", "SCALE", "HEAL", "MODIFY_INFO", "HEAL")
 		})
-		for _, name := range []string{"vnflcm1", "vnflcm3"} {
-			t.Run("the package "+name+" from outside", func(t *testing.T) {
-				t.Parallel()
-				l.withoutTemplate(ctx, t, name)
+		t.Run("a package from outside without a template, which scales", func(t *testing.T) {
+			t.Parallel()
+			p := harness.SamplePackage(t, "vnflcm1")
+			if p == nil {
+				return
+			}
+			v := l.begin(ctx, t, p.Zip, p.VnfdID, vim, shape{
+				flavour: "simple", request: map[string]any{"flavourId": "simple"},
+				vnfcs: map[string]int{"VDU1": 1}, cps: map[string][]string{"VDU1": {"CP1"}}, volumes: map[string]int{"VDU1": 1},
+				aspects: []string{"worker_instance"}, links: []string{"internalVL1"},
 			})
-		}
+			v.scale(ctx, t, "worker_instance", "VDU1")
+			v.healOne(ctx, t, "VDU1")
+			v.end(ctx, t)
+			v.checkTold(ctx, t, all, scaled, "SCALE", "SCALE", "HEAL")
+		})
+		t.Run("a package from outside without a template, on external networks", func(t *testing.T) {
+			t.Parallel()
+			p := harness.SamplePackage(t, "vnflcm3")
+			if p == nil {
+				return
+			}
+			var links []any
+			for _, n := range []string{"1", "2"} {
+				links = append(links, map[string]any{"id": "external" + n, "resourceId": network, "extCps": []any{map[string]any{
+					"cpdId":    "CP" + n,
+					"cpConfig": []any{map[string]any{"cpProtocolData": []any{map[string]any{"layerProtocol": "IP_OVER_ETHERNET"}}}},
+				}}})
+			}
+			v := l.begin(ctx, t, p.Zip, p.VnfdID, vim, shape{
+				flavour: "simple", request: map[string]any{"flavourId": "simple", "extVirtualLinks": links},
+				vnfcs: map[string]int{"VDU1": 1}, cps: map[string][]string{"VDU1": {"CP1", "CP2", "CP3"}},
+				external: map[string][]string{"external1": {"CP1"}, "external2": {"CP2"}},
+				networks: map[string]string{"external1": network, "external2": network}, links: []string{"VL3"},
+			})
+			v.healOne(ctx, t, "VDU1")
+			v.healAll(ctx, t)
+			v.end(ctx, t)
+			v.checkTold(ctx, t, all, scaled, "HEAL", "HEAL")
+		})
 	})
 	l.checkNothingLeft(t)
 	l.checkNoSecrets(t)
@@ -353,22 +387,4 @@ func (v *living) checkTold(ctx context.Context, t *testing.T, all, scaled subscr
 	if diff := cmp.Diff(wantScaled, got); diff != "" {
 		t.Errorf("the subscriber to scalings is told (- want, + got):\n%s", diff)
 	}
-}
-
-// withoutTemplate onboards a package from outside that has no Base HOT, and has the client create and delete an instance.
-func (l *lab) withoutTemplate(ctx context.Context, t *testing.T, name string) {
-	t.Helper()
-	s := harness.SamplePackage(t, name)
-	if s == nil {
-		return
-	}
-	p, err := l.api.Onboard(ctx, s.Zip)
-	must(t, err)
-	f := l.show(ctx, t, "vnflcm", "create", s.VnfdID, "--name", name)
-	if f.values["VNFD ID"] != s.VnfdID || f.values["VNF Product Name"] != p.VnfProductName || f.values["Instantiation State"] != "NOT_INSTANTIATED" {
-		t.Errorf("the instance is shown as %v", f.values)
-	}
-	id := f.values["ID"]
-	l.prints(ctx, t, "Vnf instance '"+id+"' is deleted successfully\n", "vnflcm", "delete", id)
-	must(t, l.api.DeletePackage(ctx, p.Id))
 }
