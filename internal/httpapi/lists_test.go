@@ -38,6 +38,7 @@ func TestSelectors(t *testing.T) {
 		{oc, "fields=error/detail&exclude_default", []string{"_links", "error", "error/detail", "id", "operationState", "vnfInstanceId"}, ""},
 		{oc, "exclude_fields=error", []string{"_links", "id", "operationParams", "operationParams/a", "operationState", "vnfInstanceId"}, ""},
 		{oc, "exclude-fields=error", []string{"_links", "id", "operationParams", "operationParams/a", "operationState", "vnfInstanceId"}, ""},
+		{oc, "exclude-fields=Operation", []string{"_links", "id", "operationState", "vnfInstanceId"}, ""},
 		{oc, "exclude-fields=error,Operation", []string{"_links", "id", "operationParams", "operationParams/a", "operationState", "vnfInstanceId"}, ""},
 		{pk, "", packageKeys(), ""},
 		{pk, "exclude_default=", packageKeys(), ""},

@@ -94,6 +94,9 @@ func (s selectors) selection(resource *schema, complexNames []string) (selection
 				s.excludeFields = strings.TrimPrefix(s.excludeFields+","+name, ",")
 			}
 		}
+		if s.excludeFields == "" && s.clientsExclude != "" {
+			break // nothing of the resource's: as if it were not there
+		}
 		drop, err := parseNames("exclude_fields", s.excludeFields, resource)
 		if err != nil {
 			return selection{}, err

@@ -316,7 +316,7 @@ func (l *lab) badConnections(ctx context.Context, t *testing.T, id string) {
 		{"half a chunk", head + "Transfer-Encoding: chunked\r\n\r\n10\r\n{", 408},
 		{"a body of less than nothing", head + "Content-Length: -1\r\n\r\n", 400},
 		{"a body of two lengths", head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}", 400},
-		{"a body that is said to be endless", head + "Content-Length: 9223372036854775807\r\n\r\n{", 408},
+		{"a body that is said to be endless", head + "Content-Length: 9223372036854775807\r\n\r\n{", 413},
 		{"a chunk that is none", head + "Transfer-Encoding: chunked\r\n\r\nmany\r\n{}\r\n0\r\n\r\n", 400},
 		{"no HTTP", "hello\r\n\r\n", 400},
 		{"two answers for one", head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
