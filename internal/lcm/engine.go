@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -159,7 +158,7 @@ func (r *run) run(ctx context.Context) (time.Duration, bool, error) {
 			return r.failed(ctx, Step{Name: "plan"}, err)
 		}
 		for _, step := range steps {
-			if r.lookup(step.Name).Done {
+			if r.done(step.Name) {
 				continue
 			}
 			if r.canceled(step) {
@@ -235,11 +234,7 @@ func (r *run) target(ctx context.Context) error {
 	if err := r.x.Work(choiceOwner, &c); err != nil || c.VimID == "" {
 		return err
 	}
-	conn := sol003.VimConnectionInfo{Id: c.ConnectionID, VimId: c.VimID}
-	if c.Region != "" {
-		conn.AccessInfo = map[string]any{"region": c.Region}
-	}
-	target, err := r.engine.VIMs.Resolve(ctx, Scope{ProjectID: r.instance.ProjectID, Admin: true}, []sol003.VimConnectionInfo{conn})
+	target, err := r.engine.VIMs.Resolve(ctx, Scope{ProjectID: r.instance.ProjectID, Admin: true}, c.connections())
 	if err != nil {
 		return fmt.Errorf("find VIM %s: %w", c.VimID, oursIfUnclassed(err))
 	}
@@ -299,26 +294,31 @@ func (r *run) canceled(step Step) bool {
 	case r.op.CancelMode == sol003.CancelModeTypeForceful || step.Idle:
 		return true
 	default:
-		return r.lookup(step.Name).BegunAt.IsZero()
+		rec := r.find(step.Name)
+		return rec == nil || rec.BegunAt.IsZero()
 	}
 }
 
-// lookup returns a copy of the step's line in the journal, an empty one when there is none yet.
-func (r *run) lookup(name string) StepRecord {
-	for _, s := range r.journal {
-		if s.Name == name {
-			return s
-		}
-	}
-	return StepRecord{Name: name}
-}
-
-// record returns the step's line in the journal; it is a new one, not begun, when there is none yet.
-func (r *run) record(name string) *StepRecord {
+// find returns the step's line in the journal, nil when there is none yet.
+func (r *run) find(name string) *StepRecord {
 	for n := range r.journal {
 		if r.journal[n].Name == name {
 			return &r.journal[n]
 		}
+	}
+	return nil
+}
+
+// done tells whether the step has been done.
+func (r *run) done(name string) bool {
+	rec := r.find(name)
+	return rec != nil && rec.Done
+}
+
+// record returns the step's line in the journal; it is a new one, not begun, when there is none yet.
+func (r *run) record(name string) *StepRecord {
+	if rec := r.find(name); rec != nil {
+		return rec
 	}
 	r.journal = append(r.journal, StepRecord{Seq: len(r.journal) + 1, Name: name})
 	return &r.journal[len(r.journal)-1]
@@ -494,8 +494,7 @@ func (r *run) store(ctx context.Context, t *Transition) error {
 // known is the instance as far as it is known when an operation has failed: as before, with what the driver keeps about it;
 // as it has become when the VIM's steps were done.
 func (r *run) known() *Instance {
-	settled := slices.ContainsFunc(r.journal, func(s StepRecord) bool { return s.Name == settleStep && s.Done })
-	if r.op.Operation == sol003.LcmOperationTypeInstantiate || settled {
+	if r.op.Operation == sol003.LcmOperationTypeInstantiate || r.done(settleStep) {
 		return r.x.Instance
 	}
 	i := r.x.Before.Clone()

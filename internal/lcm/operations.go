@@ -22,7 +22,7 @@ type course struct {
 
 var courses = map[sol003.LcmOperationType]course{
 	sol003.LcmOperationTypeInstantiate: {
-		before: "instantiate_start", after: "instantiate_end", plan: (*run).planInstantiation, settle: (*run).healed,
+		before: "instantiate_start", after: "instantiate_end", plan: (*run).planInstantiation, settle: (*run).remade,
 	},
 	sol003.LcmOperationTypeTerminate: {before: "terminate_start", after: "terminate_end"},
 	sol003.LcmOperationTypeScale: {
@@ -33,7 +33,7 @@ var courses = map[sol003.LcmOperationType]course{
 		before: "scale_start", after: "scale_end", hasBefore: leaves, hasAfter: adds,
 		plan: (*run).planScaling, settle: (*run).scaled,
 	},
-	sol003.LcmOperationTypeHeal: {before: "heal_start", after: "heal_end", plan: (*run).planHealing, settle: (*run).healed},
+	sol003.LcmOperationTypeHeal: {before: "heal_start", after: "heal_end", plan: (*run).planHealing, settle: (*run).remade},
 	sol003.LcmOperationTypeOperate: {
 		before: "operate_start", after: "operate_end", settle: (*run).operated,
 	},
@@ -41,7 +41,7 @@ var courses = map[sol003.LcmOperationType]course{
 		before: "change_external_connectivity_start", after: "change_external_connectivity_end", plan: (*run).planExtConn,
 	},
 	sol003.LcmOperationTypeChangeFlavour: {
-		before: "change_flavour_start", after: "change_flavour_end", plan: (*run).planFlavour, settle: (*run).healed,
+		before: "change_flavour_start", after: "change_flavour_end", plan: (*run).planFlavour, settle: (*run).remade,
 	},
 	sol003.LcmOperationTypeModifyInfo: {before: "modify_information_start", after: "modify_information_end"},
 }
@@ -69,7 +69,7 @@ func (r *run) steps() ([]Step, error) {
 			Step{Name: "plan", own: true, Run: r.plan(c)},
 			Step{Name: "grant", own: true, Effect: r.engine.Granter.Asks(), Run: r.grant},
 			Step{Name: startStep, own: true, Run: r.start})
-		if !r.lookup(startStep).Done { // what comes after depends on what is planned
+		if !r.done(startStep) { // what comes after depends on what is planned
 			return steps, nil
 		}
 		if wait := r.grace(); wait != nil {
@@ -579,8 +579,8 @@ func (r *run) planHealing(x *Execution) error {
 	return nil
 }
 
-// healed settles an operation that has made VNFCs anew.
-func (r *run) healed(x *Execution) error {
+// remade settles an operation that has made VNFCs anew.
+func (r *run) remade(x *Execution) error {
 	alignVnfcInfo(x.Instance.Info, x.NewID)
 	return nil
 }

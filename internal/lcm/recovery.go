@@ -60,7 +60,10 @@ func (s *Service) undoable(op *OpOcc) error {
 	if err := json.Unmarshal(op.Work[choiceOwner], &c); err != nil {
 		return fmt.Errorf("read what was settled for op occ %s: %w", op.ID, err)
 	}
-	if c.VimType == "" { // accepted by a version that did not note it, or TERMINATE
+	if op.Operation == sol003.LcmOperationTypeTerminate { // what is gone does not come back, whatever the VIM
+		return Titled(KindConflict, "OPERATION IS NOT INSTANTIATE/SCALE", "%s cannot be rolled back; retry it, or give it up with fail.", op.Operation)
+	}
+	if c.VimType == "" { // accepted by a version that did not note it
 		c.VimType = VimOpenStack
 	}
 	driver, err := s.Infra.Driver(c.VimType)

@@ -120,6 +120,15 @@ func chosen(t *VimTarget) choice {
 	return choice{VimID: t.ID, VimType: t.Type, Region: t.Region, ConnectionID: t.ConnectionID}
 }
 
+// connections is the choice as a request would name it.
+func (c choice) connections() []sol003.VimConnectionInfo {
+	conn := sol003.VimConnectionInfo{Id: c.ConnectionID, VimId: c.VimID}
+	if c.Region != "" {
+		conn.AccessInfo = map[string]any{"region": c.Region}
+	}
+	return []sol003.VimConnectionInfo{conn}
+}
+
 const choiceOwner = "lcm"
 
 // accept inserts the op occ of an operation on the instance, which must still be in the state that it was read in. op has the

@@ -22,11 +22,7 @@ func (s *Service) instantiated(ctx context.Context, scope Scope, id string, oper
 	if i.State != sol003.InstantiationStateInstantiated {
 		return nil, choice{}, conflict(i)
 	}
-	conn := sol003.VimConnectionInfo{VimId: i.VimID}
-	if region := regionOf(i); region != "" {
-		conn.AccessInfo = map[string]any{"region": region}
-	}
-	target, err := s.VIMs.Resolve(ctx, Scope{ProjectID: i.ProjectID, Admin: true}, []sol003.VimConnectionInfo{conn})
+	target, err := s.VIMs.Resolve(ctx, Scope{ProjectID: i.ProjectID, Admin: true}, choice{VimID: i.VimID, Region: regionOf(i)}.connections())
 	if err != nil {
 		return nil, choice{}, fmt.Errorf("find VIM %s: %w", i.VimID, err)
 	}
