@@ -203,7 +203,7 @@ func TestImages(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	l := boot(t, Config{Users: []User{{Name: "u", Password: "p", Projects: map[string][]string{"p1": {"member"}, "p2": {"admin"}}}}})
+	l := boot(t, Config{Users: []User{{Name: "u", Password: "p", Projects: map[string][]string{"p1": {"admin"}, "p2": {"member"}}}}})
 	if res, _ := l.raw("GET", "/identity", nil); res.StatusCode != 300 {
 		t.Errorf("versions: %d", res.StatusCode)
 	}

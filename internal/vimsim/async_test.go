@@ -129,6 +129,7 @@ func TestNestedPortsOnOwnNetwork(t *testing.T) {
   a_subnet: {type: OS::Neutron::Subnet, properties: {network: {get_resource: inner}, cidr: 192.168.3.0/24, ip_version: 4}}
   a_group:
     type: OS::Heat::AutoScalingGroup
+    depends_on: a_subnet
     properties: {min_size: 1, max_size: 3, desired_capacity: 2, resource: {type: node.yaml, properties: {flavor: m1.tiny, image: `+cirros+`, net: {get_resource: inner}}}}
 `), "files", doc{"node.yaml": file(t, "node.yaml")})
 	id := l.create("n", def)
@@ -144,7 +145,7 @@ func TestNestedPortsOnOwnNetwork(t *testing.T) {
 	_, out = l.raw("POST", "/network/v2.0/ports", doc{"port": doc{"network_id": net}})
 	l.heat("DELETE", "/stacks/n/"+id, nil)
 	l.awaitThrough("n", id, "DELETE_FAILED")
-	if r := str(l.show("n", id), "stack_status_reason"); !strings.HasPrefix(r, "Resource DELETE failed: ") || !strings.Contains(r, "InUseClient: resources.") {
+	if r := str(l.show("n", id), "stack_status_reason"); !strings.HasPrefix(r, "Resource DELETE failed: ") || !strings.Contains(r, "Conflict: resources.") {
 		t.Error(r)
 	}
 	l.raw("DELETE", "/network/v2.0/ports/"+str(sub(out, "port"), "id"), nil)

@@ -24,7 +24,7 @@ func (c *Cloud) newVolume(project, user string, q doc) (doc, error) {
 	if !isInt || size < 1 {
 		return nil, fail(400, "", fmt.Sprintf("Invalid input received: Invalid volume size provided for create request: %v (size argument must be an integer (or string representation of an integer) and greater than zero).", q["size"]))
 	}
-	if lim := c.cfg.Quotas.Volumes; lim > 0 && c.cinder.volumes.count(project) >= lim {
+	if lim := c.quota(project).Volumes; lim > 0 && c.cinder.volumes.count(project) >= lim {
 		return nil, fail(413, "VolumeLimitExceeded", fmt.Sprintf("VolumeLimitExceeded: Maximum number of volumes allowed (%d) exceeded for quota 'volumes'.", lim))
 	}
 	typ := "__DEFAULT__"
@@ -147,6 +147,7 @@ func (c *Cloud) routeCinder(r chi.Router) {
 	r.Get("/volume", open(func(r *request) (reply, error) { return status(300, doc{"versions": []doc{version(r)}}) }))
 	r.Get("/volume/v3", open(func(r *request) (reply, error) { return ok(doc{"versions": []doc{version(r)}}) }))
 	base := "/volume/v3/{project}"
+	c.routeQuotas(r, base, "volumes", func(q *Quotas) *int { return &q.Volumes })
 	list := func(detail bool) handlerFunc {
 		return func(r *request) (reply, error) {
 			c.mu.Lock()
@@ -154,7 +155,7 @@ func (c *Cloud) routeCinder(r chi.Router) {
 			all := c.cinder.volumes.list(func(d doc) bool {
 				return str(d, "project_id") == r.s.project.id || r.s.admin() && r.URL.Query().Get("all_tenants") != ""
 			})
-			l, _, err := page(filter(all, r.URL.Query(), "all_tenants", "sort", "offset"), r.URL.Query(), "id")
+			l, more, err := page(filter(all, r.URL.Query(), "all_tenants", "sort", "offset"), r.URL.Query(), "id")
 			if err != nil {
 				return reply{}, err
 			}
@@ -164,7 +165,13 @@ func (c *Cloud) routeCinder(r chi.Router) {
 					out[i] = doc{"id": d["id"], "name": d["name"], "links": []any{}}
 				}
 			}
-			return ok(doc{"volumes": out})
+			body := doc{"volumes": out}
+			if more {
+				n := r.URL.Query()
+				n.Set("marker", str(l[len(l)-1], "id"))
+				body["volumes_links"] = []doc{{"rel": "next", "href": r.root + r.URL.Path + "?" + n.Encode()}}
+			}
+			return ok(body)
 		}
 	}
 	r.Get(base+"/volumes", authed(list(false)))

@@ -21,7 +21,7 @@ var (
 // held once no other action runs on the stack, work after it without mu.
 // Callers hold mu.
 func (c *Cloud) begin(s *stack, action string, prepare func(), work func(context.Context) error, finish func(error)) {
-	ctx, op, prev := c.claimOp(c.ctx, s)
+	ctx, op, prev := c.claimOp(c.ctx, s, action)
 	c.setStack(s, action, stRunning, "Stack "+action+" started")
 	if prev == nil && prepare != nil {
 		prepare()
@@ -39,8 +39,9 @@ func (c *Cloud) begin(s *stack, action string, prepare func(), work func(context
 		err := c.timed(ctx, op, s, work)
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		cause := context.Cause(ctx)
 		op.cancel(nil)
-		if cause := context.Cause(ctx); errors.Is(cause, errSuperseded) || errors.Is(cause, ErrClosed) {
+		if op.isHalted() || errors.Is(cause, errSuperseded) || errors.Is(cause, ErrClosed) {
 			return
 		}
 		finish(err)
@@ -50,7 +51,7 @@ func (c *Cloud) begin(s *stack, action string, prepare func(), work func(context
 // timed runs work under the stack's timeout.
 func (c *Cloud) timed(ctx context.Context, op *operation, s *stack, work func(context.Context) error) error {
 	c.mu.Lock()
-	limit := s.limit()
+	limit := c.limit(s)
 	c.mu.Unlock()
 	if limit <= 0 {
 		return work(ctx)
@@ -75,12 +76,16 @@ func (c *Cloud) timed(ctx context.Context, op *operation, s *stack, work func(co
 	return err
 }
 
-// claimOp makes a new operation the stack's current one and cancels the one
-// before, which it returns if it may still run. Callers hold mu.
-func (c *Cloud) claimOp(parent context.Context, s *stack) (context.Context, *operation, *operation) {
+// claimOp makes a new operation the stack's current one. The one before is
+// halted, as Heat does, or cancelled by a deletion; it is returned if it may
+// still run. Callers hold mu.
+func (c *Cloud) claimOp(parent context.Context, s *stack, action string) (context.Context, *operation, *operation) {
 	prev := s.op
 	if prev != nil {
-		prev.cancel(errSuperseded)
+		prev.halt()
+		if action == actDelete {
+			prev.cancel(errSuperseded)
+		}
 		select {
 		case <-prev.done:
 			prev = nil
@@ -88,14 +93,14 @@ func (c *Cloud) claimOp(parent context.Context, s *stack) (context.Context, *ope
 		}
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	s.op = &operation{cancel: cancel, done: make(chan struct{})}
-	return ctx, s.op, prev
+	s.op = &operation{cancel: cancel, halted: make(chan struct{}), done: make(chan struct{})}
+	return context.WithValue(ctx, operationKey{}, s.op), s.op, prev
 }
 
 // nestedOp runs an action on a nested stack and waits for it; mu is not held.
 func (c *Cloud) nestedOp(ctx context.Context, s *stack, action string, prepare func(), work func(context.Context) error) error {
 	c.mu.Lock()
-	ctx, op, prev := c.claimOp(ctx, s)
+	ctx, op, prev := c.claimOp(ctx, s, action)
 	c.mu.Unlock()
 	defer close(op.done)
 	defer op.cancel(nil)
@@ -111,8 +116,16 @@ func (c *Cloud) nestedOp(ctx context.Context, s *stack, action string, prepare f
 	err := work(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if op.isHalted() && ctx.Err() == nil {
+		return &failure{msg: "Stack " + action + " cancelled"}
+	}
 	if err != nil {
 		c.setStack(s, action, stFailed, stackReason(action, err))
+		// Heat finds the place in what a nested stack says only where both are at the same action.
+		var f *failure
+		if errors.As(err, &f) && f.action != "" && f.action != action {
+			return &failure{msg: s.reason}
+		}
 		return err
 	}
 	if action == actUpdate {
@@ -125,7 +138,7 @@ func (c *Cloud) nestedOp(ctx context.Context, s *stack, action string, prepare f
 func stackReason(action string, err error) string {
 	var f *failure
 	if errors.As(err, &f) && len(f.path) > 0 {
-		return "Resource " + action + " failed: " + f.Error()
+		return "Resource " + orText(f.action, action) + " failed: " + f.Error()
 	}
 	return err.Error()
 }
@@ -172,7 +185,7 @@ func parallel(ctx context.Context, needs map[string][]string, failed func(error)
 			}
 			continue
 		}
-		if first != nil || ctx.Err() != nil {
+		if first != nil || ended(ctx) != nil {
 			continue
 		}
 		for _, u := range users[r.key] {
@@ -181,8 +194,8 @@ func parallel(ctx context.Context, needs map[string][]string, failed func(error)
 			}
 		}
 	}
-	if first == nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	if first == nil {
+		return ended(ctx)
 	}
 	return first
 }
@@ -192,6 +205,11 @@ func parallel(ctx context.Context, needs map[string][]string, failed func(error)
 func (c *Cloud) converge(ctx context.Context, s *stack, action string) error {
 	c.mu.Lock()
 	needs, err := c.graph(s)
+	for name := range needs { // they are all there from the beginning
+		if s.res[name] == nil {
+			s.res[name] = c.newResource(s, s.tmpl.Resources[name], doc{})
+		}
+	}
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -200,7 +218,7 @@ func (c *Cloud) converge(ctx context.Context, s *stack, action string) error {
 		// As Heat's convergence: the stack fails at once while siblings go on.
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if s.parent == nil && s.status == stRunning && s.disableRollback && ctx.Err() == nil {
+		if s.parent == nil && s.status == stRunning && s.disableRollback && ended(ctx) == nil {
 			c.setStack(s, action, stFailed, stackReason(action, err))
 		}
 	}
@@ -234,15 +252,13 @@ func (c *Cloud) graph(s *stack) (map[string][]string, error) {
 	return needs, nil
 }
 
-// needsOf lists what a resource is built on: what it refers to, and like in
-// Heat the subnets of the networks that it refers to, which give its ports
-// their addresses.
+// needsOf lists what a resource is built on: what it refers to, and for ports
+// and servers, like in Heat, the subnets of the networks that they refer to,
+// which give them their addresses.
 func (c *Cloud) needsOf(s *stack, d *hot.Resource) []string {
 	needs := d.Deps()
-	switch {
-	case d.Type == "OS::Neutron::Port", d.Type == "OS::Nova::Server", d.Type == "OS::Heat::AutoScalingGroup", d.Type == "OS::Heat::ResourceGroup", registry[d.Type] == nil:
-	default:
-		return needs
+	if d.Type != "OS::Neutron::Port" && d.Type != "OS::Nova::Server" {
+		return needs // what is in nested stacks must be told to wait
 	}
 	var nets []string
 	for _, n := range needs {
@@ -292,15 +308,20 @@ const (
 func (c *Cloud) convergeOne(ctx context.Context, s *stack, name, action string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := ended(ctx); err != nil {
+		return err
 	}
 	def := s.tmpl.Resources[name]
 	t, err := c.typeOf(def.Type, s.files)
 	if err != nil {
 		return asFailure(name, err)
 	}
-	old := s.res[name]
+	old, fresh := s.res[name], (*resource)(nil)
+	if old != nil && old.action == actInit && old.typ == def.Type {
+		// It has not been begun yet.
+		old.def, old.needs = def, c.needsOf(s, def)
+		fresh, old = old, nil
+	}
 	props, err := c.resolver(s).Properties(def.Properties)
 	if err == nil {
 		err = c.checkProps(t, s, name, props, nil)
@@ -314,10 +335,14 @@ func (c *Cloud) convergeOne(ctx context.Context, s *stack, name, action string) 
 	if err != nil {
 		f := asFailure(name, err)
 		if old == nil {
-			old = c.newResource(s, def, props)
-			s.res[name] = old
+			if old = fresh; old == nil {
+				old = c.newResource(s, def, props)
+				s.res[name] = old
+			}
+			f.action = actCreate
 			c.setResource(old, actCreate, stFailed, f.Error())
 		} else {
+			f.action = actUpdate
 			c.setResource(old, actUpdate, stFailed, f.Error())
 		}
 		return f
@@ -335,8 +360,16 @@ func (c *Cloud) convergeOne(ctx context.Context, s *stack, name, action string) 
 		}
 		s.dead = append(s.dead, old)
 	}
-	r := c.newResource(s, def, props)
-	s.res[name] = r
+	r := fresh
+	if r == nil {
+		r = c.newResource(s, def, props)
+		s.res[name] = r
+	}
+	if r.props = props; def.Metadata != nil {
+		if m, err := c.resolver(s).Properties(def.Metadata); err == nil {
+			r.metadata = m
+		}
+	}
 	return c.doCreate(ctx, t, r)
 }
 
@@ -455,8 +488,12 @@ func (e *exec) wait() error {
 	}
 	return e.unlocked(func() error {
 		if hang {
-			<-e.ctx.Done()
-			return context.Cause(e.ctx)
+			select {
+			case <-e.inject.gone:
+				return nil
+			case <-e.ctx.Done():
+				return context.Cause(e.ctx)
+			}
 		}
 		return e.c.sleep(e.ctx, d)
 	})
@@ -508,11 +545,36 @@ func (c *Cloud) act(ctx context.Context, t *rtype, r *resource, action string, o
 		return cause
 	}
 	fl := asFailure(r.name, err)
+	fl.action = action
 	c.setResource(r, action, stFailed, fl.Error())
 	return fl
 }
 
+// doCreate creates a resource. What has gone to ERROR is deleted and made again
+// some times; the stack is told of the first failure, the resource of the last.
 func (c *Cloud) doCreate(ctx context.Context, t *rtype, r *resource) error {
+	first := c.createOnce(ctx, t, r)
+	for range c.cfg.Retries {
+		if !inError(first) || t.remove == nil || ended(ctx) != nil {
+			break
+		}
+		if err := c.act(ctx, t, r, actDelete, nil, func(e *exec) error { return t.remove(e, r) }); err != nil {
+			break
+		}
+		r.phys = ""
+		if err := c.createOnce(ctx, t, r); !inError(err) {
+			return err
+		}
+	}
+	return first
+}
+
+func inError(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.class == "ResourceInError" && len(f.path) == 2
+}
+
+func (c *Cloud) createOnce(ctx context.Context, t *rtype, r *resource) error {
 	return c.act(ctx, t, r, actCreate, nil, func(e *exec) error {
 		if t.create == nil {
 			r.phys = newID()
@@ -640,112 +702,4 @@ func (c *Cloud) destroy(ctx context.Context, s *stack) error {
 	}
 	c.mu.Unlock()
 	return c.removeAll(ctx, all)
-}
-
-// stackFault applies a fault on a whole stack; it returns the failure, if any.
-func (c *Cloud) stackFault(ctx context.Context, s *stack, verb string) error {
-	c.mu.Lock()
-	f := c.engineFault("stack", verb, s.name)
-	c.mu.Unlock()
-	if f == nil {
-		return nil
-	}
-	switch f.Effect {
-	case EffectSlow:
-		return c.sleep(ctx, time.Duration(f.Delay))
-	case EffectHang:
-		if f.Delay > 0 {
-			return c.sleep(ctx, time.Duration(f.Delay))
-		}
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}
-	return errors.New(orText(f.Reason, "An injected fault."))
-}
-
-// startCreate runs the creation of a new top-level stack; mu is held.
-func (c *Cloud) startCreate(s *stack) {
-	c.begin(s, actCreate, nil, func(ctx context.Context) error {
-		if err := c.stackFault(ctx, s, "create"); err != nil {
-			return err
-		}
-		return c.converge(ctx, s, actCreate)
-	}, func(err error) {
-		c.finish(s, actCreate, err, nil)
-	})
-}
-
-// finish records the end of an action; a failed one is rolled back if asked.
-func (c *Cloud) finish(s *stack, action string, err error, undo func()) {
-	if err == nil {
-		c.setStack(s, action, stComplete, "Stack "+action+" completed successfully")
-		return
-	}
-	if s.status != stFailed {
-		c.setStack(s, action, stFailed, stackReason(action, err))
-	}
-	if s.disableRollback || action != actCreate && undo == nil {
-		return
-	}
-	c.startRollback(s, undo)
-}
-
-// startRollback goes back to the definition that undo restores, or deletes
-// everything if undo is nil; mu is held.
-func (c *Cloud) startRollback(s *stack, undo func()) {
-	c.begin(s, actRollback, undo, func(ctx context.Context) error {
-		if undo != nil {
-			return c.converge(ctx, s, actUpdate)
-		}
-		return c.destroy(ctx, s)
-	}, func(err error) {
-		if err != nil {
-			c.setStack(s, actRollback, stFailed, stackReason(actDelete, err))
-			return
-		}
-		c.setStack(s, actRollback, stComplete, "Stack ROLLBACK completed successfully")
-	})
-}
-
-// startUpdate runs an update to a new definition; mu is held.
-func (c *Cloud) startUpdate(s *stack, next *stack) {
-	before := *s
-	apply := func(from *stack) func() {
-		return func() {
-			s.tmpl, s.files, s.params, s.values, s.env = from.tmpl, from.files, from.params, from.values, from.env
-		}
-	}
-	// Clients tell updates apart by a time of whole seconds.
-	if now := c.clk.Now().Truncate(time.Second); now.After(s.updated) {
-		s.updated = now
-	} else {
-		s.updated = s.updated.Add(time.Second)
-	}
-	s.undo = apply(&before)
-	s.tags, s.timeout, s.disableRollback = next.tags, next.timeout, next.disableRollback
-	c.begin(s, actUpdate, apply(next), func(ctx context.Context) error {
-		if err := c.stackFault(ctx, s, "update"); err != nil {
-			return err
-		}
-		return c.converge(ctx, s, actUpdate)
-	}, func(err error) {
-		c.finish(s, actUpdate, err, s.undo)
-	})
-}
-
-// startDelete deletes a stack; mu is held.
-func (c *Cloud) startDelete(s *stack) {
-	c.begin(s, actDelete, nil, func(ctx context.Context) error {
-		if err := c.stackFault(ctx, s, "delete"); err != nil {
-			return err
-		}
-		return c.destroy(ctx, s)
-	}, func(err error) {
-		if err != nil {
-			c.setStack(s, actDelete, stFailed, stackReason(actDelete, err))
-			return
-		}
-		c.setStack(s, actDelete, stComplete, "Stack DELETE completed successfully")
-		c.forget(s)
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -14,9 +15,10 @@ import (
 // "stack" for a stack as a whole, or an API: "keystone", "glance", "heat",
 // "nova", "neutron", "cinder"; "*" is every API. OS::Glance::Image with the
 // action create acts on an image's upload or import. For a resource type and for
-// "stack" the effects fail, hang, slow and quota act inside Heat; http, reset
-// and truncate always act on API requests (for "stack": requests under
-// /stacks), as do slow and hang of an API.
+// "stack" the effects fail, hang, slow and quota act inside Heat; http, reset,
+// truncate and late always act on API requests (for "stack": requests under
+// /stacks), as do slow and hang of an API. What is slow is done after the delay,
+// what is late is done at once and answered after it.
 type Fault struct {
 	ID           string `json:"id,omitempty"`
 	ResourceType string `json:"resource_type"`
@@ -26,16 +28,31 @@ type Fault struct {
 	// Action is create, update, delete, get or "*" (also when empty); of servers
 	// also start and stop, as Nova is asked to.
 	Action string `json:"action,omitempty"`
-	// Effect is fail, hang, slow, http, reset, truncate or quota.
+	// Request narrows a fault of API requests to those whose method and path match
+	// this regular expression: "^PUT .*/stacks/[^/]+/[^/]+$" are updates of stacks.
+	Request string `json:"request,omitempty"`
+	// Effect is fail, hang, slow, late, http, reset, truncate or quota.
 	Effect string `json:"effect"`
-	// Delay of slow; a hang with a delay ends after it.
+	// Delay of slow and late; a hang with a delay ends after it, one without when
+	// the fault is removed.
 	Delay Duration `json:"delay,omitempty"`
 	// Status is the HTTP status of the effect http; 503 if zero.
 	Status int `json:"status,omitempty"`
 	// Reason is the text of the failure.
 	Reason string `json:"reason,omitempty"`
+	// Page is the body of the effect http as it is, HTML, instead of one in the
+	// service's shape: something in between answers.
+	Page string `json:"page,omitempty"`
+	// RetryAfter is the header of that name of the effect http; "" sends none.
+	RetryAfter string `json:"retry_after,omitempty"`
+	// Skip is how many matches pass unharmed before the fault fires.
+	Skip int `json:"skip,omitempty"`
 	// Times is how often the fault fires; zero is always.
 	Times int `json:"times,omitempty"`
+
+	request *regexp.Regexp // Request, compiled
+	gone    chan struct{}  // closed when the fault is removed
+	spent   bool           // it has fired as often as it was to
 }
 
 // Duration is a time.Duration that is written in JSON as text, such as "1.5s".
@@ -76,9 +93,10 @@ const (
 	EffectReset    = "reset"
 	EffectTruncate = "truncate"
 	EffectQuota    = "quota"
+	EffectLate     = "late"
 )
 
-var effects = []string{EffectFail, EffectHang, EffectSlow, EffectHTTP, EffectReset, EffectTruncate, EffectQuota}
+var effects = []string{EffectFail, EffectHang, EffectSlow, EffectHTTP, EffectReset, EffectTruncate, EffectQuota, EffectLate}
 
 var apiNames = []string{"keystone", "glance", "heat", "nova", "neutron", "cinder", "*"}
 
@@ -92,21 +110,42 @@ func (l *faultList) add(f Fault) string {
 	if f.ID == "" {
 		f.ID = fmt.Sprintf("fault-%d", l.next)
 	}
-	l.list = slices.DeleteFunc(l.list, func(o *Fault) bool { return o.ID == f.ID })
+	if f.Request != "" {
+		f.request = regexp.MustCompile(f.Request) // CheckFault has seen it
+	}
+	l.remove(f.ID)
+	f.gone = make(chan struct{})
 	l.list = append(l.list, &f)
 	return f.ID
 }
 
+// remove ends the fault of that id, or all when it is empty, and lets go on what hangs
+// by it. It reports whether there was one.
+func (l *faultList) remove(id string) bool {
+	n := len(l.list)
+	l.list = slices.DeleteFunc(l.list, func(f *Fault) bool {
+		if id != "" && f.ID != id {
+			return false
+		}
+		close(f.gone)
+		return true
+	})
+	return len(l.list) < n
+}
+
 func (l *faultList) take(accept func(*Fault) bool) *Fault {
-	for i, f := range l.list {
-		if !accept(f) {
+	for _, f := range l.list {
+		if f.spent || !accept(f) {
+			continue
+		}
+		if f.Skip > 0 {
+			f.Skip--
 			continue
 		}
 		hit := *f
 		if f.Times > 0 {
-			if f.Times--; f.Times == 0 {
-				l.list = slices.Delete(l.list, i, i+1)
-			}
+			f.Times--
+			f.spent = f.Times == 0
 		}
 		return &hit
 	}
@@ -128,10 +167,15 @@ func (f *Fault) matches(action string, names []string) bool {
 
 func (f *Fault) onRequest() bool {
 	switch f.Effect {
-	case EffectHTTP, EffectReset, EffectTruncate:
+	case EffectHTTP, EffectReset, EffectTruncate, EffectLate:
 		return true
 	}
 	return slices.Contains(apiNames, f.ResourceType)
+}
+
+// asks tells whether the fault is of requests like this one.
+func (f *Fault) asks(method, path string) bool {
+	return f.request == nil || f.request.MatchString(method+" "+path)
 }
 
 // engineFault finds a fault for an action inside Heat; callers hold mu.
@@ -155,10 +199,13 @@ func CheckFault(f Fault) error {
 	if _, err := path.Match(f.Name, ""); err != nil {
 		return fmt.Errorf("name %q: %w", f.Name, err)
 	}
+	if _, err := regexp.Compile(f.Request); err != nil {
+		return fmt.Errorf("request %q: %w", f.Request, err)
+	}
 	return nil
 }
 
-// AddFault activates a fault and returns its id.
+// AddFault activates a fault, which [CheckFault] must find right, and returns its id.
 func (c *Cloud) AddFault(f Fault) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,18 +217,18 @@ func (c *Cloud) AddFault(f Fault) string {
 func (c *Cloud) RemoveFault(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.faults.list)
-	c.faults.list = slices.DeleteFunc(c.faults.list, func(f *Fault) bool { return id == "" || f.ID == id })
-	return len(c.faults.list) < n
+	return c.faults.remove(id)
 }
 
 // Faults lists the active faults.
 func (c *Cloud) Faults() []Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make([]Fault, len(c.faults.list))
-	for i, f := range c.faults.list {
-		out[i] = *f
+	out := []Fault{}
+	for _, f := range c.faults.list {
+		if !f.spent {
+			out = append(out, *f)
+		}
 	}
 	return out
 }

@@ -292,7 +292,11 @@ func (c *Cloud) imageFault(ctx context.Context, name string) string {
 		case EffectSlow:
 			lat += time.Duration(f.Delay)
 		case EffectHang:
-			lat = 24 * time.Hour
+			select {
+			case <-f.gone:
+			case <-ctx.Done():
+				return context.Cause(ctx).Error()
+			}
 		default:
 			return orText(f.Reason, "An injected fault.")
 		}
@@ -401,8 +405,8 @@ func (c *Cloud) importImage(r *request) (reply, error) {
 			c.log.Info("image import failed", "image", id, "uri", u.Redacted(), "err", err)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			// Glance puts a failed import back to queued.
-			c.setImage(id, "status", "queued", "os_glance_failed_import", "web-download")
+			// Glance puts a failed import back to queued, and names the store that has nothing.
+			c.setImage(id, "status", "queued", "os_glance_failed_import", "file")
 		}
 	})
 	return status(202, nil)

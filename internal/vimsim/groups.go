@@ -249,7 +249,7 @@ func (c *Cloud) adjust(policy, g *resource) {
 	child := g.nested
 	c.begin(child, actUpdate, func() { child.tmpl, child.values = tm, pseudo(child) }, func(ctx context.Context) error {
 		err := c.converge(ctx, child, actUpdate)
-		if ctx.Err() != nil { // cancelled or superseded: nothing else tells the group
+		if ended(ctx) != nil { // cancelled or superseded: nothing else tells the group
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.endScaling(g, cooldown, "", false)

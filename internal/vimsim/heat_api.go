@@ -29,7 +29,7 @@ func heatErr(err error) error {
 	case "NotFound", "EntityNotFound":
 		code = 404
 	}
-	return fail(code, h.Kind, h.Error())
+	return fail(code, h.Kind, h.Remote())
 }
 
 func (c *Cloud) routeHeat(r chi.Router) {
@@ -91,6 +91,9 @@ func (c *Cloud) routeHeat(r chi.Router) {
 	r.Put(one, project(func(r *request) (reply, error) { return c.updateStack(r, false) }))
 	r.Patch(one, project(func(r *request) (reply, error) { return c.updateStack(r, true) }))
 	r.Delete(one, on(func(_ *request, s *stack) (reply, error) {
+		if s.action == actDelete && s.status == stComplete {
+			return reply{}, notFound(s.name)
+		}
 		if s.action != actDelete || s.status == stFailed {
 			c.startDelete(s)
 		}
@@ -206,7 +209,7 @@ const heatTime = "2006-01-02T15:04:05Z"
 
 func (c *Cloud) stackSummary(r *request, s *stack) doc {
 	d := doc{
-		"id": s.id, "stack_name": s.name, "description": s.tmpl.Description, "stack_status": s.state(), "stack_status_reason": s.reason,
+		"id": s.id, "stack_name": s.name, "project": s.project, "description": s.tmpl.Description, "stack_status": s.state(), "stack_status_reason": s.reason,
 		"creation_time": s.created.UTC().Format(heatTime), "updated_time": nil, "deletion_time": nil, "stack_owner": s.userName,
 		"parent": nil, "stack_user_project_id": s.project, "tags": nil, "links": []doc{{"href": stackURL(r.root, s), "rel": "self"}},
 	}
@@ -276,7 +279,7 @@ func (c *Cloud) listStacks(r *request) (reply, error) {
 	for _, s := range c.heat.byID {
 		has := func(key, val string) bool { return q.Get(key) == "" || slices.Contains(q[key], val) }
 		switch {
-		case s.project != r.s.project.id, !s.deleted.IsZero() && !isTrue(q.Get("show_deleted")), s.parent != nil && !nested && q.Get("owner_id") == "":
+		case s.project != r.s.project.id && !r.s.admin(), !s.deleted.IsZero() && !isTrue(q.Get("show_deleted")), s.parent != nil && !nested && q.Get("owner_id") == "":
 			continue
 		case !has("name", s.name) || !has("stack_name", s.name) || !has("id", s.id):
 			continue
@@ -368,21 +371,23 @@ func showType(r *request) (reply, error) {
 	return ok(doc{"resource_type": t.name, "attributes": attrs, "properties": ps, "support_status": doc{"status": "SUPPORTED", "message": nil, "version": nil, "previous_status": nil}, "description": ""})
 }
 
-// resourceOf finds a resource by its name or its physical id.
+// resourceOf finds a resource by its name.
 func (c *Cloud) resourceOf(r *request, s *stack) (*resource, error) {
 	name := r.arg("resource")
 	if x := s.res[name]; x != nil {
 		return x, nil
 	}
+	return nil, fail(404, "ResourceNotFound", "The Resource ("+name+") could not be found in Stack "+s.name+".")
+}
+
+// anyResourceOf finds a resource by its name or its physical id.
+func (c *Cloud) anyResourceOf(r *request, s *stack) (*resource, error) {
 	for _, x := range s.res {
-		if x.phys == name && name != "" {
+		if x.phys == r.arg("resource") && x.phys != "" {
 			return x, nil
 		}
 	}
-	if s.tmpl.Resources[name] != nil {
-		return nil, fail(404, "ResourceNotAvailable", "The Resource ("+name+") is not available.")
-	}
-	return nil, fail(404, "EntityNotFound", "The Resource ("+name+") could not be found in Stack "+s.name+".")
+	return c.resourceOf(r, s)
 }
 
 func (c *Cloud) resourceDoc(r *request, x *resource, detail bool) doc {
@@ -481,7 +486,7 @@ func (c *Cloud) markUnhealthy(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	x, err := c.resourceOf(r, s)
+	x, err := c.anyResourceOf(r, s)
 	if err != nil {
 		return reply{}, err
 	}

@@ -65,6 +65,9 @@ func (c *Cloud) definition(q doc, s *stack) error {
 	if t, isText := q["tags"].(string); isText {
 		s.tags = nil
 		for _, x := range strings.Split(t, ",") {
+			if len([]rune(x)) > 80 {
+				return fail(400, "HTTPBadRequest", `Invalid tag, "`+x+`" is longer than 80 characters`)
+			}
 			if x != "" {
 				s.tags = append(s.tags, x)
 			}
@@ -116,7 +119,7 @@ func (c *Cloud) createStack(r *request) (reply, error) {
 	if c.heat.byName[nameKey(project, name)] != nil {
 		return reply{}, fail(409, "StackExists", "The Stack ("+name+") already exists.")
 	}
-	if lim := c.cfg.Quotas.Stacks; lim > 0 {
+	if lim := c.quota(project).Stacks; lim > 0 {
 		n := 0
 		for _, s := range c.heat.byName {
 			if s.project == project && s.parent == nil {
@@ -156,6 +159,8 @@ func (c *Cloud) updateStack(r *request, patch bool) (reply, error) {
 		return reply{}, notFound(s.name)
 	case s.action == actSuspend:
 		return reply{}, fail(400, "NotSupported", "Updating a stack when it is suspended is not supported.")
+	case s.action == actDelete && s.status == stComplete:
+		return reply{}, notFound(s.name)
 	case s.action == actDelete:
 		return reply{}, fail(400, "NotSupported", "Updating a stack when it is deleting is not supported.")
 	}
@@ -249,19 +254,31 @@ func (c *Cloud) stackAction(r *request) (reply, error) {
 			c.sweep(s, actResume)
 		case "cancel_update", "cancel_without_rollback":
 			if s.status != stRunning || s.action != actUpdate && (s.action != actCreate || act == "cancel_update") {
-				return reply{}, fail(400, "NotSupported", fmt.Sprintf("Cancelling update when stack is ('%s', '%s') is not supported.", s.action, s.status))
+				return reply{}, fail(400, "NotSupported", "Cancelling update when stack is "+s.state()+" is not supported.")
 			}
 			if act == "cancel_update" {
 				c.startRollback(s, s.undo)
 				break
 			}
-			s.op.cancel(errSuperseded)
-			c.setStack(s, s.action, stFailed, "Stack "+s.action+" cancelled")
+			c.stop(s)
 		default:
 			return reply{}, fail(400, "HTTPBadRequest", "Invalid action "+act+" specified")
 		}
 	}
 	return reply{status: 200, raw: []byte("null")}, nil
+}
+
+// stop ends what goes on in a stack and in those nested in it: nothing more is begun, what has been begun comes to its end.
+func (c *Cloud) stop(s *stack) {
+	if s.status == stRunning {
+		s.op.halt()
+		c.setStack(s, s.action, stFailed, "Stack "+s.action+" cancelled")
+	}
+	for _, x := range s.res {
+		if x.nested != nil {
+			c.stop(x.nested)
+		}
+	}
 }
 
 // sweep runs an action that touches every resource of a stack and those below.

@@ -2,6 +2,7 @@ package vimsim
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -265,7 +266,7 @@ func (c *Cloud) outer(next http.Handler) http.Handler {
 			defer func() { c.recordStatus(seq, sw.code) }()
 			w = sw
 		}
-		f := c.requestFault(service, action, strings.Contains(r.URL.Path, "/stacks"), names)
+		f := c.requestFault(service, action, r, names)
 		if f == nil {
 			next.ServeHTTP(w, r)
 			return
@@ -274,16 +275,17 @@ func (c *Cloud) outer(next http.Handler) http.Handler {
 	})
 }
 
-func (c *Cloud) requestFault(service, action string, stacks bool, names []string) *Fault {
+func (c *Cloud) requestFault(service, action string, r *http.Request, names []string) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.faults.list) == 0 {
 		return nil
 	}
 	return c.faults.take(func(f *Fault) bool {
-		if !f.onRequest() {
+		if !f.onRequest() || !f.asks(r.Method, r.URL.Path) {
 			return false
 		}
+		stacks := strings.Contains(r.URL.Path, "/stacks")
 		hit := f.ResourceType == "*" || f.ResourceType == service || f.ResourceType == "stack" && stacks
 		return hit && f.matches(action, names)
 	})
@@ -314,6 +316,21 @@ func (c *Cloud) misbehave(w http.ResponseWriter, r *http.Request, next http.Hand
 		shape(w, quotaError(service, reason))
 	case EffectReset:
 		reset(w)
+	case EffectLate:
+		rec := httptest.NewRecorder()
+		next.ServeHTTP(rec, r.WithContext(context.WithoutCancel(r.Context())))
+		select {
+		case <-c.clk.After(time.Duration(f.Delay)):
+		case <-r.Context().Done():
+			return
+		case <-c.ctx.Done():
+			panic(http.ErrAbortHandler)
+		}
+		for k, v := range rec.Header() {
+			w.Header()[k] = v
+		}
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(rec.Body.Bytes())
 	case EffectTruncate:
 		rec := httptest.NewRecorder()
 		next.ServeHTTP(rec, r)
@@ -330,6 +347,15 @@ func (c *Cloud) misbehave(w http.ResponseWriter, r *http.Request, next http.Hand
 		code := f.Status
 		if code == 0 {
 			code = http.StatusServiceUnavailable
+		}
+		if f.RetryAfter != "" {
+			w.Header().Set("Retry-After", f.RetryAfter)
+		}
+		if f.Page != "" {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, f.Page)
+			return
 		}
 		shape(w, fail(code, "", reason))
 	}

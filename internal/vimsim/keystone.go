@@ -109,6 +109,17 @@ func (c *Cloud) ExpireTokens() {
 	c.keys.tokens = map[string]*session{}
 }
 
+// SetPassword changes a user's password; tokens stay good.
+func (c *Cloud) SetPassword(user, password string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.keys.users {
+		if a.name == user {
+			a.password = password
+		}
+	}
+}
+
 func (c *Cloud) routeKeystone(r chi.Router) {
 	open := func(f handlerFunc) http.HandlerFunc { return c.handle(keystoneShape, true, f) }
 	authed := func(f handlerFunc) http.HandlerFunc {
@@ -174,13 +185,17 @@ func (c *Cloud) routeKeystone(r chi.Router) {
 		return ok(doc{"project": c.projectDoc(p, r.root)})
 	}))
 	r.Get("/identity/v3/regions", authed(func(r *request) (reply, error) {
-		return ok(doc{"regions": []doc{c.regionDoc(r.root)}, "links": doc{"self": r.root + "/identity/v3/regions", "next": nil, "previous": nil}})
+		regions := make([]doc, 0, 1+len(c.cfg.Regions))
+		for _, region := range c.regions() {
+			regions = append(regions, regionDoc(r.root, region))
+		}
+		return ok(doc{"regions": regions, "links": doc{"self": r.root + "/identity/v3/regions", "next": nil, "previous": nil}})
 	}))
 	r.Get("/identity/v3/regions/{id}", authed(func(r *request) (reply, error) {
-		if r.arg("id") != c.cfg.Region {
+		if !slices.Contains(c.regions(), r.arg("id")) {
 			return reply{}, fail(404, "", "Could not find region: "+r.arg("id")+".")
 		}
-		return ok(doc{"region": c.regionDoc(r.root)})
+		return ok(doc{"region": regionDoc(r.root, r.arg("id"))})
 	}))
 }
 
@@ -191,8 +206,11 @@ func orEmpty(l []doc) []doc {
 	return l
 }
 
-func (c *Cloud) regionDoc(root string) doc {
-	return doc{"id": c.cfg.Region, "description": "", "parent_region_id": nil, "links": doc{"self": root + "/identity/v3/regions/" + c.cfg.Region}}
+// regions are the names of all regions, the cloud's own first.
+func (c *Cloud) regions() []string { return append([]string{c.cfg.Region}, c.cfg.Regions...) }
+
+func regionDoc(root, region string) doc {
+	return doc{"id": region, "description": "", "parent_region_id": nil, "links": doc{"self": root + "/identity/v3/regions/" + region}}
 }
 
 func (c *Cloud) projectDoc(p *project, root string) doc {
@@ -358,8 +376,14 @@ func (c *Cloud) catalog(root string, p *project) []doc {
 	out := make([]doc, 0, len(list))
 	for _, s := range list {
 		eps := make([]doc, 0, 3)
-		for _, i := range []string{"public", "internal", "admin"} {
-			eps = append(eps, doc{"id": c.serviceID(s.name + "/" + i), "interface": i, "region": c.cfg.Region, "region_id": c.cfg.Region, "url": s.url})
+		for n, region := range c.regions() {
+			id := s.name
+			if n > 0 {
+				id += "/" + region
+			}
+			for _, i := range []string{"public", "internal", "admin"} {
+				eps = append(eps, doc{"id": c.serviceID(id + "/" + i), "interface": i, "region": region, "region_id": region, "url": s.url})
+			}
 		}
 		out = append(out, doc{"id": c.serviceID(s.name), "type": s.typ, "name": s.name, "endpoints": eps})
 	}

@@ -255,8 +255,14 @@ func (c *Cloud) newPort(project string, q doc) (doc, error) {
 	if !found {
 		return nil, fail(404, "NetworkNotFound", "Network "+nid+" could not be found.")
 	}
-	if lim := c.cfg.Quotas.Ports; lim > 0 && c.net.ports.count(project) >= lim {
+	if lim := c.quota(project).Ports; lim > 0 && c.net.ports.count(project) >= lim {
 		return nil, fail(409, "OverQuota", "Quota exceeded for resources: ['port'].")
+	}
+	if mac := str(q, "mac_address"); mac != "" {
+		taken := func(d doc) bool { return str(d, "network_id") == nid && str(d, "mac_address") == mac }
+		if len(c.net.ports.list(taken)) > 0 {
+			return nil, fail(409, "MacAddressInUse", "Unable to complete operation for network "+nid+". The mac address "+mac+" is in use.")
+		}
 	}
 	want, _ := q["fixed_ips"].([]any)
 	ips, err := c.allocate(nid, want)

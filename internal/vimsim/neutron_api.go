@@ -38,7 +38,7 @@ func netKinds() []netKind {
 	qos := func(c *Cloud) *table { return c.net.qos }
 	return []netKind{
 		{"networks", "network", "networks", "Network", networks, func(c *Cloud, p string, q doc) (doc, error) {
-			if lim := c.cfg.Quotas.Networks; lim > 0 && c.net.networks.count(p) >= lim {
+			if lim := c.quota(p).Networks; lim > 0 && c.net.networks.count(p) >= lim {
 				return nil, fail(409, "OverQuota", "Quota exceeded for resources: ['network'].")
 			}
 			return c.newNetwork(p, q), nil
@@ -139,7 +139,7 @@ func (c *Cloud) routeNetKind(r chi.Router, k netKind, authed func(handlerFunc) h
 		}
 		out := make([]doc, len(l))
 		for i, d := range l {
-			out[i] = public(d)
+			out[i] = selected(public(d), q["fields"])
 		}
 		body := doc{k.many: out}
 		if more {
@@ -194,6 +194,20 @@ func (c *Cloud) routeNetKind(r chi.Router, k netKind, authed func(handlerFunc) h
 		}
 		return status(204, nil)
 	}))
+}
+
+// selected keeps the members of a document that are asked for, all when none is.
+func selected(d doc, fields []string) doc {
+	if len(fields) == 0 {
+		return d
+	}
+	some := doc{}
+	for _, k := range fields {
+		if v, known := d[k]; known {
+			some[k] = v
+		}
+	}
+	return some
 }
 
 func filterIP(l []doc, f string) []doc {

@@ -102,7 +102,7 @@ type serverReq struct {
 // newServer checks a request as Nova's API does and makes a server in BUILD.
 // A server that no host takes goes to ERROR at once. Callers hold mu.
 func (c *Cloud) newServer(q serverReq) (*server, error) {
-	if lim := c.cfg.Quotas.Instances; lim > 0 {
+	if lim := c.quota(q.project).Instances; lim > 0 {
 		used := 0
 		for _, s := range c.nova.servers {
 			if s.project == q.project {
@@ -162,6 +162,9 @@ func (c *Cloud) newServer(q serverReq) (*server, error) {
 		if err := c.attach(vid, s.id, s.host, device(str(v, "device_name"), len(s.volumes))); err != nil {
 			for _, done := range s.volumes {
 				c.detach(done, s.id)
+			}
+			if refused, is := err.(*svcErr); is && refused.status == 400 { //nolint:errorlint // attach returns it unwrapped
+				err = fail(400, "BadRequest", "Invalid volume: Invalid input received: "+refused.msg+" (HTTP 400) (Request-ID: req-"+newID()+")")
 			}
 			return nil, err
 		}
@@ -351,22 +354,13 @@ func (c *Cloud) serverDoc(s *server) doc {
 	if sgs == nil {
 		sgs = []any{doc{"name": "default"}}
 	}
-	vm := "building"
-	switch s.status {
-	case "ACTIVE":
-		vm = "active"
-	case "ERROR":
-		vm = "error"
-	case "SHUTOFF":
-		vm = "stopped"
-	}
 	d := doc{
 		"id": s.id, "name": s.name, "status": s.status, "tenant_id": s.project, "user_id": s.user, "metadata": s.metadata, "hostId": hostID(s),
 		"image": image, "flavor": doc{"id": s.flavor["id"], "links": []any{}}, "created": s.created, "updated": s.updated, "addresses": addrs,
 		"accessIPv4": "", "accessIPv6": "", "key_name": nilIfEmpty(s.keyName), "config_drive": map[bool]string{true: "True"}[s.configDrive],
 		"OS-EXT-AZ:availability_zone": s.zone, "OS-EXT-SRV-ATTR:host": nilIfEmpty(s.host), "OS-EXT-SRV-ATTR:hypervisor_hostname": nilIfEmpty(s.host),
 		"OS-EXT-SRV-ATTR:instance_name": s.instanceName, "OS-EXT-SRV-ATTR:hostname": strings.ToLower(s.name), "OS-EXT-SRV-ATTR:reservation_id": s.reserv,
-		"OS-EXT-STS:vm_state": vm, "OS-EXT-STS:task_state": nilIfEmpty(s.task), "OS-EXT-STS:power_state": s.power, "OS-DCF:diskConfig": "MANUAL",
+		"OS-EXT-STS:vm_state": s.vmState(), "OS-EXT-STS:task_state": nilIfEmpty(s.task), "OS-EXT-STS:power_state": s.power, "OS-DCF:diskConfig": "MANUAL",
 		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": vols, "security_groups": sgs,
 		"server_groups": groups, "locked": false, "description": nil, "tags": []any{}, "links": []any{},
 	}
@@ -378,6 +372,19 @@ func (c *Cloud) serverDoc(s *server) doc {
 		d["fault"] = s.fault
 	}
 	return d
+}
+
+// vmState is the server's state as Nova calls it within.
+func (s *server) vmState() string {
+	switch s.status {
+	case "ACTIVE", "REBOOT", "HARD_REBOOT":
+		return "active"
+	case "ERROR":
+		return "error"
+	case "SHUTOFF":
+		return "stopped"
+	}
+	return "building"
 }
 
 func hostID(s *server) string {

@@ -89,6 +89,7 @@ func (c *Cloud) routeNova(r chi.Router) {
 		return ok(doc{"volumeAttachments": l})
 	}))
 	c.routeFlavors(r, locked, body)
+	c.routeQuotas(r, base, "instances", func(q *Quotas) *int { return &q.Instances })
 	c.routeGroups(r, locked, body)
 	r.Get(base+"/os-availability-zone", locked(c.zones))
 	r.Get(base+"/os-availability-zone/detail", locked(c.zones))
@@ -115,7 +116,7 @@ func (c *Cloud) routeNova(r chi.Router) {
 				n++
 			}
 		}
-		lim := c.cfg.Quotas.Instances
+		lim := c.quota(r.s.project.id).Instances
 		if lim == 0 {
 			lim = -1
 		}
@@ -229,7 +230,11 @@ func (c *Cloud) serverAction(r *request, q doc) (reply, error) {
 		return reply{}, err
 	}
 	conflict := func(act string) error {
-		return fail(409, "", "Cannot '"+act+"' instance "+s.id+" while it is in vm_state "+strings.ToLower(s.status))
+		is := "vm_state " + s.vmState()
+		if s.task != "" {
+			is = "task_state " + s.task
+		}
+		return fail(409, "", "Cannot '"+act+"' instance "+s.id+" while it is in "+is)
 	}
 	for act, arg := range q {
 		switch act {
@@ -244,7 +249,20 @@ func (c *Cloud) serverAction(r *request, q doc) (reply, error) {
 			}
 			c.power(s, "stop", "powering-off", "SHUTOFF", 4)
 		case "reboot":
-			s.status, s.power = "ACTIVE", 1
+			m, _ := arg.(map[string]any)
+			how, task := "REBOOT", "rebooting"
+			if strings.EqualFold(str(m, "type"), "HARD") {
+				how, task = "HARD_REBOOT", "rebooting_hard"
+			}
+			if s.task != "" || how == "REBOOT" && s.status != "ACTIVE" {
+				return reply{}, conflict("reboot")
+			}
+			was := s.status
+			if c.power(s, "reboot", task, "ACTIVE", 1); s.task == task {
+				if s.status = how; was == "ERROR" {
+					s.fault = nil
+				}
+			}
 		case "os-resetState":
 			m, _ := arg.(map[string]any)
 			switch str(m, "state") {
@@ -293,10 +311,13 @@ func (c *Cloud) power(s *server, action, task, status string, power int64) {
 		return
 	}
 	s.task = task
-	if hang {
-		return
-	}
 	c.goFunc(func() {
+		if hang {
+			select {
+			case <-f.gone:
+			case <-c.ctx.Done():
+			}
+		}
 		if c.sleep(c.ctx, lat) == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -40,9 +40,10 @@ func TestPower(t *testing.T) {
 	if f, _ := l.first()["fault"].(doc); f["message"] != "no power" {
 		t.Errorf("fault %v", f)
 	}
-	if res, _ := l.raw("POST", "/compute/v2.1/servers/"+sid+"/action", doc{"reboot": doc{"type": "HARD"}}); res.StatusCode != 202 || !is("ACTIVE")() {
+	if res, _ := l.raw("POST", "/compute/v2.1/servers/"+sid+"/action", doc{"reboot": doc{"type": "HARD"}}); res.StatusCode != 202 {
 		t.Errorf("reboot: %d", res.StatusCode)
 	}
+	l.until("rebooted", is("ACTIVE"))
 	l.srv.Cloud.AddFault(Fault{ResourceType: "OS::Nova::Server", Action: "stop", Effect: EffectHang, Times: 1})
 	act("os-stop", 202)
 	if s := l.first(); s["OS-EXT-STS:task_state"] != "powering-off" {

@@ -60,8 +60,9 @@ func heatTypes() []*rtype {
 			show: value("value"), ref: func(_ *Cloud, r *resource) any { return orElse(r.data["value"], r.name) },
 		},
 		&rtype{
-			name: "OS::Heat::TestResource", props: props("value~ fail~ update_replace~ update_replace_value~ wait_secs~ action_wait_secs~ attr_wait_secs~ client_name~ entity_name~ constraint_prop_secs~"),
-			attrs: []string{"output"}, create: testResource, update: testResource, show: value("output"),
+			name: "OS::Heat::TestResource", props: props("value~ fail~ update_replace~ update_replace_value wait_secs~ action_wait_secs~ attr_wait_secs~ client_name~ entity_name~ constraint_prop_secs~"),
+			attrs: []string{"output"}, create: createTest, update: updateTest, show: value("output"),
+			remove:    func(e *exec, r *resource) error { return effort(e, "delete", r.props) },
 			replaceIf: func(_ *Cloud, _ *resource, p doc) bool { return p["update_replace"] == true },
 		},
 		&rtype{name: "OS::Heat::None", open: true, create: none, update: none},
@@ -76,17 +77,46 @@ func heatTypes() []*rtype {
 	)
 }
 
-func testResource(e *exec, r *resource, p doc) error {
-	r.phys = r.physicalName()
-	if w := toInt(p["wait_secs"]); w > 0 {
-		if err := e.unlocked(func() error { return e.c.sleep(e.ctx, time.Duration(w)*time.Second) }); err != nil {
+// effort lets the time pass that a TestResource takes for an action.
+func effort(e *exec, action string, p doc) error {
+	w := p["wait_secs"]
+	if m, _ := p["action_wait_secs"].(map[string]any); m[action] != nil {
+		w = m[action]
+	}
+	d := time.Duration(toInt(w)) * time.Second
+	if d <= 0 {
+		return nil
+	}
+	return e.unlocked(func() error { return e.c.sleep(e.ctx, d) })
+}
+
+func fails(p doc) bool { return p["fail"] == true || strings.EqualFold(hot.String(p["fail"]), "true") }
+
+func createTest(e *exec, r *resource, p doc) error {
+	if !fails(p) {
+		r.phys, r.data["output"] = r.physicalName(), orElse(p["value"], "test_string")
+	}
+	if err := effort(e, "create", p); err != nil {
+		return err
+	}
+	if fails(p) {
+		return &failure{class: "ValueError", msg: "Test Resource failed " + r.name}
+	}
+	return nil
+}
+
+func updateTest(e *exec, r *resource, p doc) error {
+	if slices.Contains(diff(e.old, p), "value") {
+		if !fails(p) {
+			r.data["output"] = orElse(p["value"], "test_string")
+		}
+		if err := effort(e, "update", p); err != nil {
 			return err
 		}
 	}
-	if p["fail"] == true || hot.String(p["fail"]) == "true" {
+	if fails(p) {
 		return &failure{class: "ValueError", msg: "Test Resource failed " + r.name}
 	}
-	r.data["output"] = p["value"]
 	return nil
 }
 

@@ -236,7 +236,7 @@ func neutronTypes() []*rtype {
 				if err := c.netIDs(p, q, r.stack.project, [3]string{"qos_policy", "qos_policy", "qos_policy_id"}); err != nil {
 					return nil, err
 				}
-				if lim := c.cfg.Quotas.Networks; lim > 0 && c.net.networks.count(r.stack.project) >= lim {
+				if lim := c.quota(r.stack.project).Networks; lim > 0 && c.net.networks.count(r.stack.project) >= lim {
 					return nil, fail(409, "OverQuota", "Quota exceeded for resources: ['network'].")
 				}
 				return c.newNetwork(r.stack.project, named(r, q)), nil

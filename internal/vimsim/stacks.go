@@ -68,10 +68,41 @@ type stack struct {
 	undo            func() // puts back the definition from before the update
 }
 
-// operation is a running action on a stack.
+// operation is a running action on a stack. One that is halted begins nothing more, and what it is in the middle of comes to
+// its own end; one that is cancelled is torn out of what it does.
 type operation struct {
 	cancel context.CancelCauseFunc
+	halted chan struct{}
 	done   chan struct{}
+}
+
+// halt has the operation begin nothing more; callers hold mu.
+func (o *operation) halt() {
+	if !o.isHalted() {
+		close(o.halted)
+	}
+}
+
+func (o *operation) isHalted() bool {
+	select {
+	case <-o.halted:
+		return true
+	default:
+		return false
+	}
+}
+
+type operationKey struct{}
+
+// ended is why nothing more may be begun in an operation, nil while it goes on.
+func ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if o, _ := ctx.Value(operationKey{}).(*operation); o != nil && o.isHalted() {
+		return errSuperseded
+	}
+	return nil
 }
 
 // resource is one resource of a stack; guarded by Cloud.mu.
@@ -202,9 +233,10 @@ func (c *Cloud) forget(s *stack) {
 
 // failure is why a resource failed, as Heat shows it: class, path, message.
 type failure struct {
-	class string
-	path  []string
-	msg   string
+	class  string
+	path   []string
+	msg    string
+	action string // of the resource that failed, once it is known
 }
 
 func (f *failure) Error() string {
@@ -224,13 +256,13 @@ func asFailure(name string, err error) *failure {
 	at := []string{"resources", name}
 	var f *failure
 	if errors.As(err, &f) {
-		return &failure{f.class, append(at, f.path...), f.msg}
+		return &failure{class: f.class, path: append(at, f.path...), msg: f.msg}
 	}
 	var h *hot.Error
 	if errors.As(err, &h) {
-		return &failure{h.Kind, at, h.Error()}
+		return &failure{class: h.Kind, path: at, msg: h.Error()}
 	}
-	return &failure{"Error", at, err.Error()}
+	return &failure{class: "Error", path: at, msg: err.Error()}
 }
 
 // clientFailure words a refusal of Nova, Neutron or Cinder as Heat's clients do.
@@ -241,9 +273,18 @@ func clientFailure(service string, err error) error {
 	}
 	switch service {
 	case "neutron":
-		return &failure{class: e.kind + "Client", msg: e.msg + "\nNeutron server returns request_ids: ['req-" + newID() + "']"}
+		class := map[int]string{400: "BadRequest", 403: "Forbidden", 404: "NotFound", 409: "Conflict"}[e.status]
+		switch e.kind {
+		case "NetworkNotFound", "PortNotFound", "StateInvalid", "NetworkInUse", "PortInUse", "IpAddressInUse", "IpAddressAlreadyAllocated", "InvalidIpForNetwork",
+			"InvalidIpForSubnet", "OverQuota", "IpAddressGenerationFailure", "MacAddressInUse", "HostNotCompatibleWithFixedIps", "ExternalIpAddressExhausted":
+			class = e.kind + "Client"
+		}
+		return &failure{class: orText(class, "NeutronClientException"), msg: e.msg + "\nNeutron server returns request_ids: ['req-" + newID() + "']"}
 	case "nova", "cinder":
 		class := map[int]string{400: "BadRequest", 403: "Forbidden", 404: "NotFound", 409: "Conflict", 413: "OverLimit"}[e.status]
+		if service == "cinder" && e.status == 409 {
+			class = "" // Cinder's client has none for it
+		}
 		return &failure{class: orText(class, "ClientException"), msg: e.msg + " (HTTP " + hot.String(int64(e.status)) + ") (Request-ID: req-" + newID() + ")"}
 	}
 	return err
@@ -270,4 +311,4 @@ func (c *Cloud) resolver(s *stack) *hot.Resolver {
 }
 
 // limit is the stack's timeout; zero is none.
-func (s *stack) limit() time.Duration { return time.Duration(s.timeout) * time.Minute }
+func (c *Cloud) limit(s *stack) time.Duration { return time.Duration(s.timeout) * c.cfg.Minute }

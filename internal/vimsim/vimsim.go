@@ -54,6 +54,8 @@ type Config struct {
 	// Region, Project, User, Password and Domain are the account that always
 	// exists: RegionOne, nfv, nfv_user, devstack and Default if empty.
 	Region, Project, User, Password, Domain string
+	// Regions are further regions of the catalogue; their endpoints lead to the services of Region.
+	Regions []string
 	// Users are further accounts.
 	Users []User
 	// NFVOrchestrationURL, if set, is put into the catalogue as the endpoint
@@ -72,6 +74,12 @@ type Config struct {
 	Quotas Quotas
 	// Clock is the time source; the system's if nil.
 	Clock Clock
+	// Minute is how long a minute of a stack's timeout lasts; a minute if zero.
+	Minute time.Duration
+	// Retries is how often Heat makes a server or volume again that has gone to
+	// ERROR, before the stack fails: Heat's action_retry_limit, which is 5 there
+	// if nobody says otherwise, and 0 here.
+	Retries int
 	// DeletedStacks is how many deleted top-level stacks stay visible by id;
 	// 1000 if zero.
 	DeletedStacks int
@@ -90,6 +98,9 @@ func (c Config) withDefaults() Config {
 	def(&c.Domain, "Default")
 	if c.TokenTTL <= 0 {
 		c.TokenTTL = time.Hour
+	}
+	if c.Minute <= 0 {
+		c.Minute = time.Minute
 	}
 	if len(c.Hosts) == 0 {
 		c.Hosts = []string{"compute1", "compute2", "compute3", "compute4", "compute5"}
@@ -126,6 +137,7 @@ type Cloud struct {
 	cinder  cinder
 	heat    heat
 	latency map[string]time.Duration
+	quotas  map[string]Quotas // by project, where they are not the configuration's
 	faults  faultList
 	journal journal
 }
@@ -154,11 +166,12 @@ func (c *Cloud) init() {
 	}
 	c.images, c.blobs = newTable(), map[string][]byte{}
 	c.nova, c.net, c.cinder, c.heat = newNova(c.cfg.Hosts), newNeutron(), newCinder(), newHeat()
+	c.faults.remove("")
 	c.faults = faultList{}
 	for _, f := range c.cfg.Faults {
 		c.faults.add(f)
 	}
-	c.journal = journal{}
+	c.journal, c.quotas = journal{}, map[string]Quotas{}
 	c.initKeystone()
 	c.seed()
 }

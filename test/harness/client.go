@@ -183,15 +183,20 @@ func (c *Client) DeletePackage(ctx context.Context, id string) error {
 
 // RegisterVIM registers the simulated OpenStack at authURL as python-tackerclient does, and returns the VIM's id.
 func (c *Client) RegisterVIM(ctx context.Context, name, authURL string) (string, error) {
+	return c.Register(ctx, name, OpenStack{AuthURL: authURL, User: User, Password: Password, Project: Project})
+}
+
+// Register registers an account of an OpenStack as python-tackerclient does, and returns the VIM's id.
+func (c *Client) Register(ctx context.Context, name string, o OpenStack) (string, error) {
 	var out struct {
 		Vim struct {
 			ID string `json:"id"`
 		} `json:"vim"`
 	}
 	_, err := c.Call(ctx, http.MethodPost, vimsPath, map[string]any{"vim": map[string]any{
-		"auth_url": authURL, "type": "openstack",
-		"vim_project": map[string]any{"name": Project, "project_domain_name": "Default"},
-		"auth_cred":   map[string]any{"username": User, "password": Password, "user_domain_name": "Default", "cert_verify": "True"},
+		"auth_url": o.AuthURL, "type": "openstack",
+		"vim_project": map[string]any{"name": o.Project, "project_domain_name": "Default"},
+		"auth_cred":   map[string]any{"username": o.User, "password": o.Password, "user_domain_name": "Default", "cert_verify": "True"},
 		"name":        name, "is_default": false,
 	}}, &out)
 	return out.Vim.ID, err

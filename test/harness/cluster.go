@@ -31,13 +31,22 @@ type Options struct {
 	Keystone bool
 	// VIM configures the simulated OpenStack. NFVOrchestrationURL is filled in.
 	VIM vimsim.Config
+	// OpenStack, when set, is a real one: none is simulated.
+	OpenStack *OpenStack
 	// Env are variables ("VNFM_…=…") of all nodes, over those of the harness.
 	Env []string
 }
 
-// Cluster is a set of nodes over one database, beside one simulated OpenStack.
+// OpenStack is an account of an OpenStack, in the domain Default.
+type OpenStack struct {
+	AuthURL, Region         string
+	User, Password, Project string
+}
+
+// Cluster is a set of nodes over one database, beside one OpenStack.
 type Cluster struct {
-	Sim         *vimsim.Server
+	Sim         *vimsim.Server // nil beside a real OpenStack
+	VIM         OpenStack      // the account that VIMs are registered with
 	Nodes       []*Node
 	DatabaseURL string
 	Dir         string // a temporary folder of the cluster's own
@@ -102,23 +111,24 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 		}
 		c.Nodes = append(c.Nodes, node)
 	}
-	o.VIM.NFVOrchestrationURL = c.Nodes[0].URL
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	// The cloud outlives the context of its start.
-	if c.Sim, err = vimsim.Serve(context.WithoutCancel(ctx), "127.0.0.1:0", o.VIM, log); err != nil {
-		return nil, err
-	}
 	env := []string{
 		"TMPDIR=" + c.Temp(), "VNFM_DATABASE_URL=" + c.DatabaseURL, "VNFM_SECRETS_KEY_FILE=" + keys,
-		"VNFM_OPENSTACK_POLL_MIN=20ms", "VNFM_OPENSTACK_POLL_MAX=100ms", "VNFM_OPENSTACK_REQUESTS_PER_SECOND=0",
 		// A python3 in somebody's home, first in the PATH, cannot be run by the unprivileged user of scripts.
 		"VNFM_OPENSTACK_PYTHON=/usr/bin/python3",
 		// Simulated servers have no SSH to install a cluster through.
 		"VNFM_MGMT_DRIVERS=vnflcm_noop=noop,mgmt-drivers-kubernetes=noop",
 	}
+	if o.OpenStack != nil {
+		c.VIM = *o.OpenStack
+	} else {
+		if err := c.simulate(ctx, o.VIM); err != nil {
+			return nil, err
+		}
+		env = append(env, "VNFM_OPENSTACK_POLL_MIN=20ms", "VNFM_OPENSTACK_POLL_MAX=100ms", "VNFM_OPENSTACK_REQUESTS_PER_SECOND=0")
+	}
 	if o.Keystone {
-		env = append(env, "VNFM_AUTH_MODE=keystone", "VNFM_AUTH_KEYSTONE_AUTH_URL="+c.Sim.AuthURL,
-			"VNFM_AUTH_KEYSTONE_USERNAME="+User, "VNFM_AUTH_KEYSTONE_PASSWORD="+Password, "VNFM_AUTH_KEYSTONE_PROJECT_NAME="+Project)
+		env = append(env, "VNFM_AUTH_MODE=keystone", "VNFM_AUTH_KEYSTONE_AUTH_URL="+c.VIM.AuthURL, "VNFM_AUTH_KEYSTONE_USERNAME="+c.VIM.User,
+			"VNFM_AUTH_KEYSTONE_PASSWORD="+c.VIM.Password, "VNFM_AUTH_KEYSTONE_PROJECT_NAME="+c.VIM.Project)
 	}
 	for _, n := range c.Nodes {
 		n.env = append(append(n.env, env...), o.Env...)
@@ -128,6 +138,17 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 		}
 	}
 	return c, nil
+}
+
+// simulate serves a simulated OpenStack, which outlives the context of its start.
+func (c *Cluster) simulate(ctx context.Context, config vimsim.Config) (err error) {
+	config.NFVOrchestrationURL = c.Nodes[0].URL
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	if c.Sim, err = vimsim.Serve(context.WithoutCancel(ctx), "127.0.0.1:0", config, log); err != nil {
+		return err
+	}
+	c.VIM = OpenStack{AuthURL: c.Sim.AuthURL, Region: "RegionOne", User: User, Password: Password, Project: Project}
+	return nil
 }
 
 // The account of the simulated OpenStack that VIMs are registered with.

@@ -34,6 +34,21 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Remote renders the error as Heat's API shows it: on its way from the engine the label and the place get their colons twice.
+func (e *Error) Remote() string {
+	if e.Kind != "StackValidationFailed" {
+		return e.Error()
+	}
+	out := ""
+	if e.Label != "" {
+		out = e.Label + ": : "
+	}
+	if len(e.Path) > 0 {
+		out += JoinPath(e.Path) + ": : "
+	}
+	return out + e.Msg
+}
+
 // JoinPath joins path items with dots; numeric items become [n].
 func JoinPath(path []string) string {
 	var b strings.Builder

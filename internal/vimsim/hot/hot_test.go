@@ -155,7 +155,7 @@ func TestParameters(t *testing.T) {
 func TestBadTemplates(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "The template is not a JSON object or YAML mapping.",
-		"resources: {}":             "Template version was not provided",
+		"resources: {}":             "Template format version not found.",
 		head + "foo: 1":             "The template section is invalid: foo",
 		head + "resources: []":      `"resources" must contain a map`,
 		head + "resources: {a: {}}": "Each resource must contain a type key.",

@@ -67,7 +67,7 @@ var sections = []string{
 func ParseText(text string) (*Template, error) {
 	v, err := Decode([]byte(text))
 	if err != nil {
-		return nil, errf("HTTPBadRequest", "Error parsing template: %v", err)
+		return nil, errf("HTTPBadRequest", "Template not in valid format: Error parsing template [root stack] %v", err)
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -81,7 +81,7 @@ func ParseText(text string) (*Template, error) {
 func Parse(m map[string]any) (*Template, error) {
 	ver, ok := m["heat_template_version"]
 	if !ok {
-		return nil, errf("InvalidTemplateVersion", "The template version is invalid: Template version was not provided")
+		return nil, errf("HTTPBadRequest", "Template not in valid format: Template format version not found.")
 	}
 	t := &Template{
 		Version: String(ver), Description: "No description", Raw: m,
