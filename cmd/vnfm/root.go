@@ -12,11 +12,12 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/client"
 )
 
-// Exit codes, as python-openstackclient has them.
+// Exit codes: the first three as python-openstackclient has them.
 const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
+	exitOK      = 0
+	exitError   = 1
+	exitUsage   = 2
+	exitDiffers = 3 // of a comparison that has found differences
 )
 
 // run executes a command line and returns the exit code.
@@ -34,6 +35,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !began || errors.Is(err, client.ErrUsage) {
 		_, _ = fmt.Fprintf(stderr, "%s: error: %s\nSee: %s --help\n", cmd.CommandPath(), strings.TrimSuffix(err.Error(), ": "+client.ErrUsage.Error()), cmd.CommandPath())
 		return exitUsage
+	}
+	if errors.Is(err, errDiffers) {
+		return exitDiffers
 	}
 	if !errors.Is(err, errSaid) {
 		_, _ = fmt.Fprintln(stderr, err)

@@ -16,7 +16,7 @@ func vnflcmCommand(o *clientOptions) *cobra.Command {
 		lcmCreate(o), lcmList(o), lcmShow(o), lcmInstantiate(o), lcmTerminate(o), lcmHeal(o), lcmScale(o), lcmUpdate(o),
 		lcmFileTask(o, "change-ext-conn", "change_ext_conn", "Change the external connectivity of a VNF instance", "Change External VNF Connectivity for VNF Instance %s has been accepted."),
 		lcmFileTask(o, "change-vnfpkg", "change_vnfpkg", "Change the VNF package of a VNF instance (API version 2)", "Change Current VNF Package for VNF Instance %s has been accepted."),
-		lcmDelete(o), lcmVersions(o), opCommand(o), subscCommand(o))
+		lcmVerify(o), lcmDelete(o), lcmVersions(o), opCommand(o), subscCommand(o))
 	o.addConnection(cmd, false)
 	return cmd
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/httpapi"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/fake"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/kubernetes"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/userdata"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -50,6 +51,9 @@ type server struct {
 	engine   *lcm.Engine
 	metrics  *metrics.Metrics
 	fetched  *nfvo.Packages // nil without an NFVO that has packages
+	clouds   *openstack.Driver
+	clusters *kubernetes.Driver
+	inspects *lcm.Inspector
 
 	subscriptions *notify.Service
 	dispatcher    *notify.Dispatcher
@@ -124,16 +128,21 @@ func (s *server) wire() error {
 	s.packages.Probe = crashPoint
 	s.vims = vim.New(vim.Config{AllowFake: cfg.VIM.AllowFake, ProbeTimeout: cfg.VIM.ProbeTimeout, MonitorInterval: cfg.VIM.ProbeInterval}, s.store, nil, log)
 
-	drivers, err := infra.NewRegistry(
-		openstack.New(openstack.Config{
-			StackTimeout: cfg.Openstack.StackTimeout, ImageTimeout: cfg.Openstack.ImageTimeout,
-			PollMin: cfg.Openstack.PollMin, PollMax: cfg.Openstack.PollMax, CallTimeout: cfg.Openstack.RequestTimeout,
-			MaxConcurrent: cfg.Openstack.MaxConcurrent, RequestsPerSecond: cmp.Or(cfg.Openstack.RequestsPerSecond, float64(rate.Inf)),
-			UserData: userdata.Config{Python: cfg.Openstack.Python, User: cfg.Openstack.UserDataUser, Timeout: cfg.Openstack.UserDataTimeout},
-			Observer: s.metrics,
-		}, log),
-		fake.New(fake.Config{}),
-	)
+	s.clouds = openstack.New(openstack.Config{
+		StackTimeout: cfg.Openstack.StackTimeout, ImageTimeout: cfg.Openstack.ImageTimeout,
+		PollMin: cfg.Openstack.PollMin, PollMax: cfg.Openstack.PollMax,
+		CallTimeout: cfg.Openstack.RequestTimeout, DialTimeout: cfg.Openstack.ConnectTimeout,
+		MaxConcurrent: cfg.Openstack.MaxConcurrent, RequestsPerSecond: cmp.Or(cfg.Openstack.RequestsPerSecond, float64(rate.Inf)),
+		BreakerFailures: cfg.Openstack.BreakerFailures, BreakerOpenFor: cfg.Openstack.BreakerOpenFor,
+		LoginPause: cfg.Openstack.LoginPause, Workers: cfg.Engine.MaxWorkers,
+		UserData: userdata.Config{Python: cfg.Openstack.Python, User: cfg.Openstack.UserDataUser, Timeout: cfg.Openstack.UserDataTimeout},
+		Observer: s.metrics,
+	}, log)
+	var err error
+	if s.clusters, err = clusters(cfg.Kubernetes, s.metrics, log); err != nil {
+		return err
+	}
+	drivers, err := infra.NewRegistry(s.clouds, s.clusters, fake.New(fake.Config{}))
 	if err != nil {
 		return err
 	}
@@ -155,6 +164,10 @@ func (s *server) wire() error {
 	}
 	s.fetched = there
 	s.service = &lcm.Service{Store: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Now: s.store.Now, NewID: newID, Probe: crashPoint}
+	s.inspects = &lcm.Inspector{
+		Instances: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Records: s.store, Timeout: cfg.Verify.Timeout,
+		Now: s.store.Now, Log: log, Observe: s.metrics.Verified, ObserveDiffering: s.metrics.Differing,
+	}
 	s.engine = &lcm.Engine{
 		Store: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Mgmt: hooks, Granter: grants,
 		Now: s.store.Now, NewID: newID, Log: log, Probe: crashPoint, Observe: s.metrics.OpOcc,
@@ -235,6 +248,11 @@ func (s *server) work() store.WorkConfig {
 			s.store.KeepRequests(ctx, pruneEvery, s.cfg.Limits.IdempotencyRetention, s.cfg.Audit.Retention)
 		},
 	}
+	if v := s.cfg.Verify; v.Interval > 0 {
+		w.Background = append(w.Background, func(ctx context.Context, _ string) {
+			s.inspects.Watch(ctx, lcm.Watch{Interval: v.Interval, Parallel: v.Parallel, PerSecond: v.PerSecond})
+		})
+	}
 	return w
 }
 
@@ -261,7 +279,8 @@ func (s *server) serveAPI(ctx context.Context, listening func(net.Addr)) error {
 		Requests: s.requests,
 		Observe:  func(o httpapi.Observation) { s.metrics.Request(o.Route, o.Method, o.Status, o.Duration) },
 		Ready:    http.HandlerFunc(s.ready), Metrics: s.metrics.Handler(),
-	}, httpapi.Deps{LCM: s.service, Reader: s.store, Packages: s.packages, VIMs: s.vims, Subscriptions: s.subscriptions})
+	}, httpapi.Deps{LCM: s.service, Reader: s.store, Packages: s.packages, VIMs: s.vims, Subscriptions: s.subscriptions,
+		Verifier: s.inspects, Verifications: s.store})
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.cfg.Listen, err)
@@ -353,6 +372,12 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 func (s *server) close() {
 	if s.fetched != nil {
 		s.fetched.Close()
+	}
+	if s.clouds != nil {
+		s.clouds.Close()
+	}
+	if s.clusters != nil {
+		s.clusters.Close()
 	}
 	if s.store != nil {
 		s.store.Close()

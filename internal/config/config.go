@@ -14,9 +14,11 @@ type Config struct {
 	TLS        TLS        `yaml:"tls" doc:"TLS of the API's listener."`
 	Secrets    Secrets    `yaml:"secrets" doc:"Sealing of credentials at rest."`
 	Openstack  Openstack  `yaml:"openstack" doc:"OpenStack VIMs."`
+	Kubernetes Kubernetes `yaml:"kubernetes" doc:"Kubernetes VIMs."`
 	VIM        VIM        `yaml:"vim" doc:"Registered VIMs of every kind."`
 	VNFPackage VNFPackage `yaml:"vnf_package" doc:"VNF packages."`
 	Engine     Engine     `yaml:"engine" doc:"Execution of lifecycle operations."`
+	Verify     Verify     `yaml:"verify" doc:"Comparison of what is recorded of VNF instances with what their VIMs have."`
 	Mgmt       Mgmt       `yaml:"mgmt" doc:"Management drivers."`
 	Notify     Notify     `yaml:"notify" doc:"Notifications to subscribers."`
 	NFVO       NFVO       `yaml:"nfvo" doc:"The NFV orchestrator, for grants and packages."`
@@ -146,9 +148,13 @@ type Openstack struct {
 	UserDataTimeout   time.Duration `yaml:"user_data_timeout" doc:"Time a package's user data script may take." min:"1s"`
 	Python            string        `yaml:"python" doc:"Python interpreter for user data scripts. Empty: /usr/bin/python3, else the first on the PATH."`
 	UserDataUser      string        `yaml:"user_data_user" doc:"User that scripts run as when the server runs as root."`
-	RequestsPerSecond float64       `yaml:"requests_per_second" doc:"Requests to one VIM per second at most; 0 is no limit." min:"0"`
-	MaxConcurrent     int           `yaml:"max_concurrent" doc:"Requests to one VIM at the same time at most." min:"1"`
+	RequestsPerSecond float64       `yaml:"requests_per_second" doc:"Requests of this process to one VIM per second at most; 0 is no limit. A VIM's own extra.requests_per_second goes before it." min:"0"`
+	MaxConcurrent     int           `yaml:"max_concurrent" doc:"Requests of this process to one VIM at the same time at most. A VIM's own extra.max_concurrent_requests goes before it." min:"1"`
 	RequestTimeout    time.Duration `yaml:"request_timeout" doc:"Wait for one answer of a VIM." min:"1s"`
+	ConnectTimeout    time.Duration `yaml:"connect_timeout" doc:"Wait for a connection to a VIM." min:"100ms"`
+	BreakerFailures   int           `yaml:"breaker_failures" doc:"Failures on end (no connection, a broken one, HTTP status 500 and more) after which a service of a VIM is not called for a while; one call that waits in vain for a timeout is enough when nothing else is answered meanwhile." min:"1"`
+	BreakerOpenFor    time.Duration `yaml:"breaker_open_for" doc:"How long such a service is not called; then one call is made to see." min:"100ms"`
+	LoginPause        time.Duration `yaml:"login_pause" doc:"How long credentials that a VIM has refused are not tried again, lest the account be locked; a changed VIM is tried at once." min:"1s"`
 }
 
 // VIM is how registered VIMs are watched.

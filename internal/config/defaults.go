@@ -51,8 +51,13 @@ func Default() *Config {
 			RequestsPerSecond: 50,
 			MaxConcurrent:     32,
 			RequestTimeout:    60 * time.Second,
+			ConnectTimeout:    10 * time.Second,
+			BreakerFailures:   5,
+			BreakerOpenFor:    10 * time.Second,
+			LoginPause:        30 * time.Second,
 		},
-		VIM: VIM{ProbeInterval: 30 * time.Second, ProbeTimeout: 10 * time.Second},
+		Kubernetes: defaultKubernetes(),
+		VIM:        VIM{ProbeInterval: 30 * time.Second, ProbeTimeout: 10 * time.Second},
 		VNFPackage: VNFPackage{
 			SizeCap:     1024 * gib,
 			UnpackedCap: 2048 * gib,
@@ -68,6 +73,7 @@ func Default() *Config {
 			JobRetention:     time.Hour,
 			StopTimeout:      10 * time.Second,
 		},
+		Verify: defaultVerify(),
 		Mgmt: Mgmt{
 			Drivers: map[string]string{"vnflcm_noop": "noop", "mgmt-drivers-kubernetes": "noop"},
 		},

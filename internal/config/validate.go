@@ -59,6 +59,8 @@ func (c *Config) problems(places map[string]string) []string {
 	c.checkDatabase(bad)
 	c.checkNeighbours(bad)
 	c.checkRest(bad)
+	c.checkVerify(bad)
+	c.checkKubernetes(bad)
 	return out
 }
 

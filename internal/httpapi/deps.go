@@ -17,6 +17,10 @@ type Deps struct {
 	Packages      Packages
 	VIMs          VIMs
 	Subscriptions Subscriptions
+
+	// Verifier and Verifications, where they are given, compare instances with what is there; else there are no such routes.
+	Verifier      Verifier
+	Verifications Verifications
 }
 
 // LCM accepts lifecycle management requests (SOL003 v2.6.1 §5.4). Errors are classed by lcm.Kind.

@@ -357,7 +357,7 @@ func (f *fake) handler(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return New(cfg, Deps{fakeLCM{f}, fakeReader{f}, fakePackages{f}, fakeVIMs{f}, fakeSubscriptions{f}})
+	return New(cfg, Deps{fakeLCM{f}, fakeReader{f}, fakePackages{f}, fakeVIMs{f}, fakeSubscriptions{f}, fakeVerifier{f}, fakeVerifier{f}})
 }
 
 // ask sends a request whose headers are given as "Name: value".

@@ -390,7 +390,7 @@ func TestPanicAndPrefix(t *testing.T) {
 	var seen []Observation
 	f2 := newFake()
 	h = New(Config{Observe: func(o Observation) { seen = append(seen, o) }, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "1" },
-		Auth: authFunc(func(*http.Request) (lcm.Scope, error) { panic("oh") })}, Deps{fakeLCM{f2}, fakeReader{f2}, fakePackages{f2}, fakeVIMs{f2}, fakeSubscriptions{f2}})
+		Auth: authFunc(func(*http.Request) (lcm.Scope, error) { panic("oh") })}, Deps{fakeLCM{f2}, fakeReader{f2}, fakePackages{f2}, fakeVIMs{f2}, fakeSubscriptions{f2}, nil, nil})
 	res := ask(t, h, "GET", vi+"/"+known, "")
 	if got := detail(t, res); res.StatusCode != 500 || got != generalDetail || res.Header.Get("X-Openstack-Request-Id") != "req-1" {
 		t.Errorf("panic: %d %s", res.StatusCode, got)

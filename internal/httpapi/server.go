@@ -110,6 +110,7 @@ func (s *server) routes(router chi.Router) {
 	router.Group(func(r chi.Router) {
 		r.Use(s.noted, s.authenticated, s.authorized)
 		s.auditRoutes(r)
+		s.verifyRoutes(r)
 	})
 	legacyAPI := vims{s}
 	strict := vimsapi.NewStrictHandlerWithOptions(legacyAPI, nil,

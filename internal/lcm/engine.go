@@ -328,6 +328,13 @@ func (r *run) record(name string) *StepRecord {
 func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) {
 	e := r.engine
 	rec := r.record(step.Name)
+	if step.Turn != nil {
+		leave, wait := step.Turn(r.interruptible, r.x)
+		if leave == nil {
+			return r.queue(ctx, step, wait)
+		}
+		defer leave()
+	}
 	if rec.BegunAt.IsZero() {
 		rec.BegunAt, rec.Tries = e.Now(), 1
 		r.op.Step = step.Name
@@ -361,21 +368,25 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 			}
 		}
 		if errors.Is(context.Cause(r.interruptible), errInterrupted) {
-			return 0, false, Errorf(KindCanceled, "canceled (%s) as requested, in the midst of: %w", sol003.CancelModeTypeForceful, err)
+			midst := "in the midst of it"
+			if !errors.Is(err, context.Canceled) {
+				midst = "in the midst of: " + said(err)
+			}
+			return 0, false, &Error{Kind: KindCanceled, Detail: fmt.Sprintf("canceled (%s) as requested, %s", sol003.CancelModeTypeForceful, midst), Err: err}
 		}
 		if KindOf(err) != KindRetryable || e.Now().Sub(rec.BegunAt) >= limit || ctx.Err() != nil {
 			return 0, false, err
 		}
 		rec.Tries++
 		r.log.Warn("a step failed and is tried again", "step", step.Name, "error", r.scrub(err.Error()))
-		progress = Wait(time.Second+rand.N(time.Second), "%v", err)
+		progress = Wait(backoff(err, limit-e.Now().Sub(rec.BegunAt)), "%s", said(err))
 	}
 	if !progress.Finished() {
 		if step.Timeout > 0 && e.Now().Sub(rec.BegunAt) >= step.Timeout {
 			return 0, false, Errorf(KindTerminal, "not completed within %s: %s", step.Timeout, progress.Note)
 		}
 		// The first wait stores from when it is measured, on whichever node it goes on.
-		if !r.stored[step.Name] || !bytes.Equal(encode(r.x.Instance), r.saved) || !maps.EqualFunc(r.work, r.op.Work, sameJSON) {
+		if !r.stored[step.Name] || r.changed() {
 			if err := r.commit(ctx, rec); err != nil {
 				return 0, false, err
 			}
@@ -398,6 +409,36 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	return 0, true, nil
 }
 
+// queue has a step wait for its turn: what the steps before it have done is committed, of itself there is nothing.
+func (r *run) queue(ctx context.Context, step Step, wait Progress) (time.Duration, bool, error) {
+	if len(r.pending.Steps)+len(r.pending.Entered) > 0 || r.changed() {
+		if err := r.commit(ctx, nil); err != nil {
+			return 0, false, err
+		}
+	}
+	if r.log.Enabled(ctx, slog.LevelDebug) {
+		r.log.Debug("queueing", "step", step.Name, "for", r.scrub(wait.Note), "again", wait.After())
+	}
+	return wait.After(), false, nil
+}
+
+// changed tells whether the working copy or the operation's work is not as it is stored.
+func (r *run) changed() bool {
+	return !bytes.Equal(encode(r.x.Instance), r.saved) || !maps.EqualFunc(r.work, r.op.Work, sameJSON)
+}
+
+// backoff is how long to wait before a step that has failed is tried again: what the error asks for, a second at least, and
+// up to a second or a fifth of it on top, lest all that have failed together try together; but no longer than what is left
+// of the step's time, when it says so, so that it fails by its own words then.
+func backoff(err error, left time.Duration) time.Duration {
+	again := time.Second
+	var e *Error
+	if errors.As(err, &e) {
+		again = max(again, e.Again)
+	}
+	return max(min(again+rand.N(max(time.Second, again/5)), left), 0)
+}
+
 // bounded runs a step for no longer than what is left of its timeout.
 func (r *run) bounded(ctx context.Context, step Step, begun time.Time) (Progress, error) {
 	if step.Timeout == 0 {
@@ -407,7 +448,7 @@ func (r *run) bounded(ctx context.Context, step Step, begun time.Time) (Progress
 	defer cancel()
 	progress, err := step.Run(inTime, r.x)
 	if err != nil && ctx.Err() == nil && errors.Is(inTime.Err(), context.DeadlineExceeded) {
-		return progress, Errorf(KindTerminal, "not completed within %s: %w", step.Timeout, err)
+		return progress, &Error{Kind: KindTerminal, Detail: fmt.Sprintf("not completed within %s: %s", step.Timeout, said(err)), Err: err}
 	}
 	return progress, err
 }
@@ -583,14 +624,18 @@ func (r *run) undo(from string) []StepRecord {
 	return out
 }
 
-// failure words why an operation failed as Tacker's users know it, with the step that said it.
-func (r *run) failure(step string, err error) string {
-	op, detail := r.op, err.Error()
+// said is what may be told of an error: a classed one's detail without its cause, else its text.
+func said(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
-		detail = e.Detail
+		return e.Detail
 	}
-	detail = r.scrub(detail)
+	return err.Error()
+}
+
+// failure words why an operation failed as Tacker's users know it, with the step that said it.
+func (r *run) failure(step string, err error) string {
+	op, detail := r.op, r.scrub(said(err))
 	switch op.Operation {
 	case sol003.LcmOperationTypeInstantiate:
 		return fmt.Sprintf("Vnf instantiation failed for vnf %s at step %s, error: %s", op.InstanceID, step, detail)

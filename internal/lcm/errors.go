@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Kind classes an error once, where it arises; every boundary (HTTP, op occ, retry) decides by it.
@@ -41,6 +42,8 @@ type Error struct {
 	Detail string // what went wrong, naming attribute and rule, or step, resource and host
 	Status int    // an HTTP status that differs from the kind's own, else 0
 	Err    error  // the cause, for logs; its text is not shown
+	// Again is for how long it is of no use to try a retryable one again; 0: nobody knows.
+	Again time.Duration
 }
 
 // Error returns the detail and, when it adds something, the cause.

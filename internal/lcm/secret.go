@@ -33,7 +33,7 @@ var secretWords = []string{"password", "passwd", "passphrase", "secret", "token"
 	"adminpass", "admin_pass"}
 
 // notSecret are keys that hold such a word and name no secret.
-var notSecret = map[string]bool{"oidc_token_url": true, "token_url": true, "tokenendpoint": true, "token_endpoint": true, "secret_uuid": true}
+var notSecret = map[string]bool{"oidc_token_url": true, "token_url": true, "tokenendpoint": true, "token_endpoint": true, "secret_uuid": true, "application_credential_id": true, "application_credential_name": true}
 
 // SecretKey tells whether a key of a free-form map names a secret, whatever its case.
 func SecretKey(key string) bool {

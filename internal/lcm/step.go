@@ -30,6 +30,10 @@ type Step struct {
 	RetryFrom string
 	// Idle says that nothing is under way outside while the step waits: a graceful cancellation need not await its end.
 	Idle bool
+	// Turn, when set, is asked before each Run whether the step's turn has come: leave, called after Run, gives the turn back.
+	// A nil leave says no, and for how long to wait. Nothing is recorded of that: a step that only queues has not begun, its
+	// time does not run, and a graceful cancellation does not await it; nor does it fail while it queues.
+	Turn func(ctx context.Context, x *Execution) (leave func(), wait Progress)
 	// own marks the engine's steps, which leave nothing half-done when they fail; last the one that ends the operation.
 	own, last bool
 	Run       func(ctx context.Context, x *Execution) (Progress, error)

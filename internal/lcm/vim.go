@@ -1,6 +1,12 @@
 package lcm
 
-import "time"
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // The types of VIMs, each with its InfraDriver.
 const (
@@ -34,6 +40,79 @@ type VIM struct {
 	Created   time.Time
 	Updated   time.Time // zero until changed
 	Version   int64
+}
+
+// The keys of a VIM's extra that limit the calls to it.
+const (
+	ExtraMaxConcurrent     = "max_concurrent_requests"
+	ExtraRequestsPerSecond = "requests_per_second"
+)
+
+// The bounds of what a VIM's extra may say of them.
+const (
+	mostConcurrent     = 10000
+	leastPerSecond     = 0.01
+	mostPerSecond      = 1e6
+	notALimit          = "Invalid input for extra. Reason: %s must be a %s, not %s."
+	aWholeNumber       = "whole number from 1 to 10000"
+	aNumberOfPerSecond = "number from 0.01 to 1000000"
+)
+
+// VimLimits are the limits of calls to a VIM from one process; what is 0 is left to the configuration.
+type VimLimits struct {
+	MaxConcurrent     int     // calls at the same time
+	RequestsPerSecond float64 // calls a second
+}
+
+// Limits reads the limits that the VIM's registration sets by extra: max_concurrent_requests and requests_per_second,
+// numbers or texts of numbers; null, "" and the "None" of tacker's clients set none. Invalid: something else.
+func (v *VIM) Limits() (VimLimits, error) {
+	var l VimLimits
+	most, given, ok := limit(v.Extra[ExtraMaxConcurrent])
+	if given && (!ok || most != math.Trunc(most) || most < 1 || most > mostConcurrent) {
+		return l, Errorf(KindInvalid, notALimit, ExtraMaxConcurrent, aWholeNumber, shortly(v.Extra[ExtraMaxConcurrent]))
+	}
+	l.MaxConcurrent = int(most)
+	if l.RequestsPerSecond, given, ok = limit(v.Extra[ExtraRequestsPerSecond]); given &&
+		(!ok || l.RequestsPerSecond < leastPerSecond || l.RequestsPerSecond > mostPerSecond) {
+		return VimLimits{}, Errorf(KindInvalid, notALimit, ExtraRequestsPerSecond, aNumberOfPerSecond, shortly(v.Extra[ExtraRequestsPerSecond]))
+	}
+	return l, nil
+}
+
+// limit reads a number of a free-form map; given tells whether there is anything at all.
+func limit(v any) (n float64, given, ok bool) {
+	var err error
+	switch t := v.(type) {
+	case nil:
+		return 0, false, true
+	case float64:
+		n = t
+	case int:
+		n = float64(t)
+	case json.Number:
+		n, err = t.Float64()
+	case string:
+		if t = strings.TrimSpace(t); t == "" || t == "None" {
+			return 0, false, true
+		}
+		n, err = strconv.ParseFloat(t, 64)
+	default:
+		return 0, true, false
+	}
+	return n, true, err == nil && !math.IsNaN(n)
+}
+
+// shortly is a value as JSON, cut.
+func shortly(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "that"
+	}
+	if s := []rune(string(raw)); len(s) > 40 {
+		return string(s[:40]) + "…"
+	}
+	return string(raw)
 }
 
 // VimTarget is a VIM as one operation uses it: the registered VIM with what the request's vimConnectionInfo adds.

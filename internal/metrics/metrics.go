@@ -22,9 +22,13 @@ type Metrics struct {
 	states     *prometheus.CounterVec
 	operations *prometheus.HistogramVec
 	vimCalls   *prometheus.HistogramVec
-	vimQueue   prometheus.Histogram
+	vimQueue   *prometheus.HistogramVec
+	vimRefused *prometheus.CounterVec
+	vimCircuit *prometheus.GaugeVec
+	vimLogins  *prometheus.CounterVec
 	deliveries *prometheus.CounterVec
 	lateness   prometheus.Histogram
+	drift      drift
 }
 
 // New makes the metrics of a server that uses pool.
@@ -46,10 +50,19 @@ func New(pool *pgxpool.Pool) *Metrics {
 			Name: "vnfm_vim_call_duration_seconds", Help: "Calls to VIMs, by VIM, method and status (0: no answer).",
 			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
 		}, []string{"vim", "method", "status"}),
-		vimQueue: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "vnfm_vim_call_queued_seconds", Help: "How long calls to VIMs waited for their turn.",
+		vimQueue: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "vnfm_vim_call_queued_seconds", Help: "How long calls to VIMs waited for their turn, by VIM.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
-		}),
+		}, []string{"vim"}),
+		vimRefused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vnfm_vim_calls_refused_total", Help: "Calls to VIMs that were not made, by VIM and reason: open circuit, busy (Retry-After).",
+		}, []string{"vim", "reason"}),
+		vimCircuit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "vnfm_vim_circuit_state", Help: "Whether a service of a VIM is called: 0 yes (closed), 1 one call to see (half-open), 2 no (open). Region is empty for Keystone.",
+		}, []string{"vim", "region", "service"}),
+		vimLogins: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vnfm_vim_logins_total", Help: "Logins to VIMs, by VIM and outcome: ok, refused, failed.",
+		}, []string{"vim", "outcome"}),
 	}
 	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "vnfm_notification_deliveries_total", Help: "Attempts to deliver notifications, by outcome: delivered, failed (tried again), given_up.",
@@ -58,8 +71,9 @@ func New(pool *pgxpool.Pool) *Metrics {
 		Name: "vnfm_notification_age_seconds", Help: "Age of notifications when they were delivered.",
 		Buckets: prometheus.ExponentialBuckets(0.002, 4, 12),
 	})
-	m.registry.MustRegister(m.requests, m.states, m.operations, m.vimCalls, m.vimQueue, m.deliveries, m.lateness,
+	m.registry.MustRegister(m.requests, m.states, m.operations, m.vimCalls, m.vimQueue, m.vimRefused, m.vimCircuit, m.vimLogins, m.deliveries, m.lateness,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.drift = newDrift(m.registry)
 	for name, value := range map[string]func(*pgxpool.Stat) float64{
 		"acquired": func(s *pgxpool.Stat) float64 { return float64(s.AcquiredConns()) },
 		"idle":     func(s *pgxpool.Stat) float64 { return float64(s.IdleConns()) },
@@ -98,8 +112,19 @@ func (m *Metrics) OpOcc(op *lcm.OpOcc) {
 // Call records a call to a VIM.
 func (m *Metrics) Call(vimID, _, method string, status int, queued, took time.Duration) {
 	m.vimCalls.WithLabelValues(vimID, method, strconv.Itoa(status)).Observe(took.Seconds())
-	m.vimQueue.Observe(queued.Seconds())
+	m.vimQueue.WithLabelValues(vimID).Observe(queued.Seconds())
 }
+
+// Refused records a call to a VIM that was not made, and why.
+func (m *Metrics) Refused(vimID, why string) { m.vimRefused.WithLabelValues(vimID, why).Inc() }
+
+// Circuit records the state (closed, half-open, open) that a service's circuit has entered.
+func (m *Metrics) Circuit(vimID, region, service, state string) {
+	m.vimCircuit.WithLabelValues(vimID, region, service).Set(map[string]float64{"half-open": 1, "open": 2}[state])
+}
+
+// Login records a login to a VIM: ok, refused or failed.
+func (m *Metrics) Login(vimID, outcome string) { m.vimLogins.WithLabelValues(vimID, outcome).Inc() }
 
 // Delivery records n attempts at deliveries of notifications; age is the time since their events.
 func (m *Metrics) Delivery(outcome string, n int, age time.Duration) {

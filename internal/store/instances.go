@@ -146,6 +146,7 @@ func (s *Store) DeleteInstance(ctx context.Context, scope lcm.Scope, id string, 
 		b := &pgx.Batch{}
 		b.Queue(`
 			WITH i AS (DELETE FROM vnf_instances WHERE id = $1 RETURNING id, project_id, body),
+			seen AS (DELETE FROM verifications WHERE vnf_instance_id = $1),
 			outbox AS (
 				INSERT INTO notifications (id, type, vnf_instance_id, project_id, seq, body, created_at)
 				SELECT $2, $3, i.id, i.project_id, 0, $4, $5 FROM i RETURNING `+outboxColumns+`),

@@ -53,14 +53,15 @@ func (s *Service) probeAll(ctx context.Context) {
 
 func (s *Service) probeOne(ctx context.Context, v lcm.VIM) {
 	prober, ok := s.probers[v.Type]
-	if !ok {
-		return // a type that this node does not serve
+	if !ok || s.shy.wait(v, s.cfg.Now()) {
+		return // a type that this node does not serve, or credentials that would be refused again
 	}
 	status := lcm.VimReachable
 	_, probeErr := s.probe(ctx, prober, v)
 	if ctx.Err() != nil {
 		return
 	}
+	s.shy.note(v, lcm.Is(probeErr, lcm.KindInvalid), s.cfg.Now(), s.cfg.MonitorInterval)
 	if probeErr != nil {
 		status = lcm.VimUnreachable
 	}
@@ -76,4 +77,48 @@ func (s *Service) probeOne(ctx context.Context, v lcm.VIM) {
 	case changed:
 		s.log.InfoContext(ctx, "a VIM has become reachable", "vim", v.ID)
 	}
+}
+
+// refusals remembers the VIMs that have refused the credentials that they are registered with: every further login with
+// them brings the account nearer to being locked, so they are probed ever more seldom until they change.
+type refusals struct {
+	mu   sync.Mutex
+	vims map[string]refusal
+}
+
+type refusal struct {
+	version int64
+	pause   time.Duration
+	until   time.Time
+}
+
+// mostShy bounds the pause between two probes with refused credentials.
+const mostShy = time.Hour
+
+// wait tells whether a VIM is not to be probed yet.
+func (r *refusals) wait(v lcm.VIM, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, ok := r.vims[v.ID]
+	return ok && was.version == v.Version && now.Before(was.until)
+}
+
+// note takes note of a probe's outcome: the pause after a refusal is four intervals, and four times as long each time.
+func (r *refusals) note(v lcm.VIM, refused bool, now time.Time, interval time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, ok := r.vims[v.ID]
+	if !refused {
+		delete(r.vims, v.ID)
+		return
+	}
+	if !ok || was.version != v.Version {
+		was = refusal{version: v.Version, pause: interval}
+	}
+	was.pause = min(4*was.pause, max(mostShy, interval))
+	was.until = now.Add(was.pause)
+	if r.vims == nil {
+		r.vims = map[string]refusal{}
+	}
+	r.vims[v.ID] = was
 }

@@ -1,6 +1,7 @@
 package vim
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,15 +19,17 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
-// OpenStack logs in to Keystone v3 with a user name and password, scoped to the VIM's project, and reads the regions:
-// those that Keystone lists or, when the user may not list them, those of the service catalogue.
+// OpenStack logs in to Keystone v3 with a user name and password, scoped to the VIM's project, or with an application
+// credential (auth_cred's application_credential_secret with application_credential_id, or with
+// application_credential_name and the user), which has its project with it. It reads the regions: those that Keystone lists
+// or, when the user may not list them, those of the service catalogue.
 type OpenStack struct{}
 
 // Probe implements Prober.
 func (OpenStack) Probe(ctx context.Context, v lcm.VIM) (ProbeResult, error) {
-	user, password := text(v.Auth, "username"), text(v.Auth, "password")
-	if (user == "" && text(v.Auth, "user_id") == "") || password == "" {
-		return ProbeResult{}, refused(v, errors.New("auth_cred needs username and password"))
+	opts, err := loginOf(v)
+	if err != nil {
+		return ProbeResult{}, refused(v, err)
 	}
 	transport, err := transportFor(v, !no(v.Auth, "cert_verify"))
 	if err != nil {
@@ -38,20 +41,6 @@ func (OpenStack) Probe(ctx context.Context, v lcm.VIM) (ProbeResult, error) {
 		return ProbeResult{}, refused(v, err)
 	}
 	client.HTTPClient = http.Client{Transport: transport, CheckRedirect: noRedirects}
-	opts := &tokens.AuthOptions{
-		IdentityEndpoint: v.AuthURL, Username: user, UserID: text(v.Auth, "user_id"), Password: password,
-		Scope: projectScope(v),
-	}
-	if opts.UserID == "" {
-		opts.DomainName, opts.DomainID = text(v.Auth, "user_domain_name"), text(v.Auth, "user_domain_id")
-		if opts.DomainID != "" {
-			opts.DomainName = ""
-		} else if opts.DomainName == "" {
-			opts.DomainName = "Default"
-		}
-	} else {
-		opts.Username = ""
-	}
 	identity := &gophercloud.ServiceClient{ProviderClient: client, Endpoint: v.AuthURL + "/", Type: "identity"}
 	created := tokens.Create(ctx, identity, opts)
 	if created.Err != nil {
@@ -77,6 +66,35 @@ func (OpenStack) Probe(ctx context.Context, v lcm.VIM) (ProbeResult, error) {
 		found.Regions = catalogRegions(catalog)
 	}
 	return found, nil
+}
+
+// loginOf reads how to log in.
+func loginOf(v lcm.VIM) (*tokens.AuthOptions, error) {
+	opts := &tokens.AuthOptions{IdentityEndpoint: v.AuthURL}
+	secret := text(v.Auth, "application_credential_secret")
+	if secret != "" {
+		opts.ApplicationCredentialSecret = secret
+		if opts.ApplicationCredentialID = text(v.Auth, "application_credential_id"); opts.ApplicationCredentialID != "" {
+			return opts, nil
+		}
+		if opts.ApplicationCredentialName = text(v.Auth, "application_credential_name"); opts.ApplicationCredentialName == "" {
+			return nil, errors.New("auth_cred needs application_credential_id or application_credential_name with application_credential_secret")
+		}
+	} else if opts.Password = text(v.Auth, "password"); opts.Password == "" {
+		return nil, errors.New("auth_cred needs username and password")
+	}
+	if opts.UserID = text(v.Auth, "user_id"); opts.UserID == "" {
+		if opts.Username = text(v.Auth, "username"); opts.Username == "" {
+			return nil, errors.New("auth_cred needs username and password")
+		}
+		if opts.DomainID = text(v.Auth, "user_domain_id"); opts.DomainID == "" {
+			opts.DomainName = cmp.Or(text(v.Auth, "user_domain_name"), "Default")
+		}
+	}
+	if secret == "" {
+		opts.Scope = projectScope(v)
+	}
+	return opts, nil
 }
 
 func noRedirects(*http.Request, []*http.Request) error {

@@ -13,8 +13,8 @@ import (
 )
 
 // Resolve finds the VIM that an operation is to use, with its credentials: the one that the first vimConnectionInfo
-// names by vimId, else the project's default VIM. Of the request, only accessInfo.region and extra count: the registered
-// VIM gives type, URL and credentials (SOL003 v2.6.1 §4.4.1.6 leaves their content to the VIM type). Invalid: no such
+// names by vimId, else the project's default VIM. Of the request, only accessInfo.region and extra, without the limits of
+// calls to the VIM, count: the registered VIM gives type, URL and credentials (SOL003 v2.6.1 §4.4.1.6 leaves their content to the VIM type). Invalid: no such
 // VIM, no default VIM, no such region.
 func (s *Service) Resolve(ctx context.Context, sc lcm.Scope, conns []sol003.VimConnectionInfo) (*lcm.VimTarget, error) {
 	var conn sol003.VimConnectionInfo
@@ -42,7 +42,11 @@ func (s *Service) Resolve(ctx context.Context, sc lcm.Scope, conns []sol003.VimC
 		if extra == nil {
 			extra = map[string]any{}
 		}
-		maps.Copy(extra, conn.Extra)
+		for k, v := range conn.Extra {
+			if k != lcm.ExtraMaxConcurrent && k != lcm.ExtraRequestsPerSecond {
+				extra[k] = v
+			}
+		}
 		t.Extra = extra
 	}
 	return t, nil

@@ -66,6 +66,7 @@ type Service struct {
 	probers map[string]Prober
 	log     *slog.Logger
 	recent  recently
+	shy     refusals
 }
 
 // New makes a Service over a store. probers are by VIM type; nil means OpenStack and Kubernetes.
@@ -104,8 +105,8 @@ func (nothing) Probe(context.Context, lcm.VIM) (ProbeResult, error) {
 
 // Register logs in to a VIM and stores it (tacker's POST /v1.0/vims). Of v, Name, Desc, Type, AuthURL, Auth, Project,
 // Extra, Default and, for an administrator, ProjectID are read. The answer is as the API shows it: PENDING, secrets
-// masked; it becomes REACHABLE right after. Invalid: an unknown type, or the VIM refuses the credentials; unavailable:
-// it cannot be reached; conflict: a second default or a name that is taken. Nothing is stored then.
+// masked; it becomes REACHABLE right after. Invalid: an unknown type, a limit in extra that is none, or the VIM refuses the
+// credentials; unavailable: it cannot be reached; conflict: a second default or a name that is taken. Nothing is stored then.
 func (s *Service) Register(ctx context.Context, sc lcm.Scope, v lcm.VIM) (*lcm.VIM, error) {
 	prober, err := s.prober(v.Type)
 	if err != nil {
@@ -121,6 +122,9 @@ func (s *Service) Register(ctx context.Context, sc lcm.Scope, v lcm.VIM) (*lcm.V
 	v.Status, v.Version = lcm.VimPending, 1
 	v.Created, v.Updated = s.cfg.Now().UTC().Truncate(time.Microsecond), time.Time{}
 	if err := storable(v); err != nil {
+		return nil, err
+	}
+	if _, err := v.Limits(); err != nil {
 		return nil, err
 	}
 	found, err := s.probe(ctx, prober, v)
@@ -230,6 +234,9 @@ func (s *Service) update(ctx context.Context, sc lcm.Scope, id string, c lcm.VIM
 		return nil, err
 	}
 	v.Extra = merge(v.Extra, c.Extra)
+	if _, err := v.Limits(); err != nil {
+		return nil, err
+	}
 	keystoneProject := text(before.Auth, "project_id")
 	if len(c.Auth) > 0 || len(c.Project) > 0 {
 		if v.Type == lcm.VimKubernetes {

@@ -39,6 +39,9 @@ type Knobs struct {
 	WaitSeconds float64 `json:"waitSeconds,omitempty"`
 	// HangStep names a wait step that never ends.
 	HangStep string `json:"hangStep,omitempty"`
+	// Drift is in which way each server that has not been healed differs from its record when the VNF is verified, "" for
+	// none: MISSING, FAILED, ….
+	Drift lcm.DifferenceKind `json:"drift,omitempty"`
 }
 
 // Driver is the InfraDriver for VIMs of type fake.
@@ -139,10 +142,15 @@ func (d *Driver) knobs(x *lcm.Execution) (Knobs, error) {
 	}
 	given, ok := req.AdditionalParams["fake"]
 	if !ok && x.Instance.Info != nil {
-		given, ok = x.Instance.Info.AdditionalParams["fake"]
+		given = x.Instance.Info.AdditionalParams["fake"]
 	}
+	return d.given(given)
+}
+
+// given reads the knobs of additionalParams.fake over the driver's; nil says nothing.
+func (d *Driver) given(given any) (Knobs, error) {
 	k := d.cfg.Knobs
-	if !ok {
+	if given == nil {
 		return k, nil
 	}
 	raw, err := json.Marshal(given)

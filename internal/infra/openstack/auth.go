@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -15,98 +14,69 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
-// cloudKey is what a client is good for: a changed VIM has another version.
-type cloudKey struct {
-	vim     string
-	version int64
-	region  string
-}
-
-// cloud is an authenticated client of one VIM in one region.
+// cloud is a client of one VIM in one region.
 type cloud struct {
-	driver   *Driver
-	name     string // of the VIM, for messages
-	provider *gophercloud.ProviderClient
-	options  gophercloud.EndpointOpts
+	driver  *Driver
+	account *account
+	name    string // of the VIM, for messages
+	options gophercloud.EndpointOpts
 
 	mu       sync.Mutex
 	services map[string]*gophercloud.ServiceClient
+	login    int // that the services are of
 }
 
-// connect returns the client for the operation's VIM, logging in when there is none yet. Errors: terminal when Keystone
-// refuses, retryable when it cannot be reached.
+// connect returns the client for the operation's VIM and region, logging in when there is no token yet. Errors: terminal
+// when Keystone refuses, retryable when it cannot be reached.
 func (d *Driver) connect(ctx context.Context, t *lcm.VimTarget) (*cloud, error) {
-	region := t.Region
-	if region == "" && len(t.Regions) > 0 {
-		region = t.Regions[0]
-	}
-	key := cloudKey{t.ID, t.Version, region}
-	if c := d.cached(key); c != nil {
-		return c, nil
-	}
-	// One login serves all who wait for it, whoever of them goes away.
-	result := d.login.DoChan(fmt.Sprintf("%s %d %s", t.ID, t.Version, region), func() (any, error) {
-		if c := d.cached(key); c != nil {
-			return c, nil
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.CallTimeout)
-		defer cancel()
-		c, err := d.authenticate(ctx, t, region)
-		if err != nil {
-			return nil, err
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		for k, old := range d.clouds { // older versions of the VIM are of no use any more
-			if k.vim == key.vim && k.version < key.version {
-				old.provider.HTTPClient.CloseIdleConnections()
-				delete(d.clouds, k)
-			}
-		}
-		d.clouds[key] = c
-		return c, nil
-	})
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case r := <-result:
-		if r.Err != nil {
-			return nil, r.Err
-		}
-		return r.Val.(*cloud), nil
-	}
-}
-
-func (d *Driver) cached(key cloudKey) *cloud {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.clouds[key]
-}
-
-// authenticate logs in with the VIM's password credentials.
-func (d *Driver) authenticate(ctx context.Context, t *lcm.VimTarget, region string) (*cloud, error) {
-	c := &cloud{
-		driver: d, name: cmp.Or(t.Name, t.ID), services: map[string]*gophercloud.ServiceClient{},
-		options: gophercloud.EndpointOpts{Region: region, Availability: gophercloud.Availability(d.cfg.Interface)},
-	}
-	httpClient, err := d.httpClient(t)
+	a, err := d.accountOf(t)
 	if err != nil {
 		return nil, err
 	}
-	if c.provider, err = openstack.NewClient(identityURL(t.AuthURL)); err != nil {
-		return nil, lcm.Errorf(lcm.KindTerminal, "VIM %s: auth_url: %w", c.name, err)
+	if _, err := a.token(ctx); err != nil {
+		return nil, err
 	}
-	c.provider.HTTPClient = httpClient
-	c.provider.UserAgent.Prepend("vnfm")
-	options := credentials(t)
-	options.IdentityEndpoint = c.provider.IdentityEndpoint
-	if err := openstack.AuthenticateV3(ctx, c.provider, options, gophercloud.EndpointOpts{}); err != nil {
-		if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
-			return nil, lcm.Errorf(lcm.KindTerminal, "VIM %s: Keystone refuses the credentials of user %s: %s", c.name, cmp.Or(options.Username, options.UserID), reason(err))
+	return a.cloud(regionOf(t)), nil
+}
+
+// regionOf is the region that a target means: its own, else the VIM's first.
+func regionOf(t *lcm.VimTarget) string {
+	if t.Region == "" && len(t.Regions) > 0 {
+		return t.Regions[0]
+	}
+	return t.Region
+}
+
+// accountOf returns the account of a VIM as it is now, the same for all. Terminal: its registration is of no use.
+func (d *Driver) accountOf(t *lcm.VimTarget) (*account, error) {
+	key := accountKey{t.ID, t.Version}
+	d.mu.Lock()
+	a := d.accounts[key]
+	d.mu.Unlock()
+	if a != nil {
+		return a, nil
+	}
+	made, err := d.newAccount(t)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	if a = d.accounts[key]; a == nil {
+		a = made
+		d.accounts[key] = a
+	}
+	var old []*account
+	for k, o := range d.accounts { // older versions of the VIM are of no use any more
+		if k.vim == key.vim && k.version < key.version {
+			old = append(old, o)
+			delete(d.accounts, k)
 		}
-		return nil, c.wrap("log in", err)
 	}
-	return c, nil
+	d.mu.Unlock()
+	for _, o := range old {
+		o.close()
+	}
+	return a, nil
 }
 
 // identityURL is the v3 endpoint that an auth_url means.
@@ -119,16 +89,26 @@ func identityURL(authURL string) string {
 	return u + "/v3/"
 }
 
-// credentials reads a VIM's auth_cred and vim_project.
+// credentials reads a VIM's auth_cred and vim_project. An application credential has its project with it.
 func credentials(t *lcm.VimTarget) *gophercloud.AuthOptions {
 	o := &gophercloud.AuthOptions{
 		Username: text(t.Auth, "username"), UserID: text(t.Auth, "user_id"), Password: text(t.Auth, "password"),
-		AllowReauth: true,
+	}
+	if secret := text(t.Auth, "application_credential_secret"); secret != "" {
+		o.ApplicationCredentialSecret, o.Password = secret, ""
+		if o.ApplicationCredentialID = text(t.Auth, "application_credential_id"); o.ApplicationCredentialID != "" {
+			o.Username, o.UserID = "", "" // the id says whose it is
+			return o
+		}
+		o.ApplicationCredentialName = text(t.Auth, "application_credential_name")
 	}
 	if o.UserID != "" {
 		o.Username = "" // Keystone takes one of them
 	} else if o.DomainID = text(t.Auth, "user_domain_id"); o.DomainID == "" {
 		o.DomainName = cmp.Or(text(t.Auth, "user_domain_name"), "Default")
+	}
+	if o.ApplicationCredentialSecret != "" {
+		return o
 	}
 	scope := &gophercloud.AuthScope{ProjectID: cmp.Or(text(t.Project, "id"), text(t.Auth, "project_id"))}
 	if scope.ProjectID == "" {
@@ -149,19 +129,36 @@ func text(m map[string]any, key string) string {
 
 // service returns the client of a service of the VIM. Terminal when the catalogue has no endpoint for the region.
 func (c *cloud) service(kind string, open func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)) (*gophercloud.ServiceClient, error) {
+	catalog, login := c.account.services()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.services[kind]; s != nil {
+	if c.login != login { // another login may bring other endpoints
+		c.login, c.services = login, map[string]*gophercloud.ServiceClient{}
+	}
+	s := c.services[kind]
+	c.mu.Unlock()
+	if s != nil {
 		return s, nil
 	}
-	s, err := open(c.provider, c.options)
+	provider := &gophercloud.ProviderClient{HTTPClient: clientOf(authorized{c.account, c.account.guard(c.options.Region, kind)})}
+	provider.UserAgent.Prepend("vnfm")
+	provider.EndpointLocator = func(o gophercloud.EndpointOpts) (string, error) {
+		// The endpoint is asked for its versions; nobody waits for that with the lock held.
+		ctx, cancel := context.WithTimeout(context.Background(), c.driver.cfg.CallTimeout)
+		defer cancel()
+		return openstack.V3Endpoint(ctx, provider, catalog, o)
+	}
+	s, err := open(provider, c.options)
 	if err != nil {
 		if isMissingEndpoint(err) {
 			return nil, lcm.Errorf(lcm.KindTerminal, "VIM %s has no %s endpoint of the %s service in region %q", c.name, c.options.Availability, kind, c.options.Region)
 		}
-		return nil, c.wrap("find the "+kind+" service", err)
+		return nil, c.wrap("find the "+kind+" service", unwrapped(err))
 	}
-	c.services[kind] = s
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.login == login {
+		c.services[kind] = s
+	}
 	return s, nil
 }
 
@@ -190,10 +187,27 @@ func (c *cloud) exchange(ctx context.Context, to *gophercloud.ServiceClient, doi
 	options := &gophercloud.RequestOpts{OkCodes: ok, JSONBody: body, JSONResponse: answer}
 	resp, err := to.Request(ctx, method, to.ServiceURL(path...), options)
 	if err != nil {
-		return statusOf(err), c.wrap(doing, err)
+		return statusOf(err), c.wrap(doing, unwrapped(err))
 	}
 	if answer == nil && resp.Body != nil {
 		_ = resp.Body.Close()
 	}
 	return resp.StatusCode, nil
+}
+
+// unwrapped is an error of ours without what the HTTP client has put around it; others stay as they are.
+func unwrapped(err error) error {
+	var around *url.Error
+	var own *lcm.Error
+	var uncalled *uncalledError
+	switch {
+	case !errors.As(err, &around):
+		return err
+	case errors.As(around.Err, &own):
+		return own
+	case errors.As(around.Err, &uncalled):
+		return uncalled
+	default:
+		return err
+	}
 }

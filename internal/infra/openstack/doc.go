@@ -10,4 +10,8 @@
 // A scaling aspect is an AutoScalingGroup of the template. It is scaled by its policies' signals, one for each step, and by an
 // update of the stack where a signal would not bring the size that the step is to bring. Every update writes the present size
 // of every group into the template: Heat would set the groups to what the package says.
+//
+// VIMs do not get into one another's way. An account is one login to a VIM, for all its regions and for all who use it. Before
+// every service of a region stands a circuit, which fails calls at once while the service does not answer. A VIM has its own
+// queue, and a crew shares the process's workers out: a step whose turn with a VIM does not come waits without one.
 package openstack

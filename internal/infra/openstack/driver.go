@@ -2,11 +2,10 @@ package openstack
 
 import (
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/userdata"
@@ -31,17 +30,28 @@ type Config struct {
 
 	// CallTimeout limits one API call except uploads, DialTimeout making a connection. Defaults 60 s and 10 s.
 	CallTimeout, DialTimeout time.Duration
-	// MaxConcurrent limits the calls under way to one VIM, RequestsPerSecond and Burst their rate. Defaults 64, 100, 200.
+	// MaxConcurrent limits the calls under way to one VIM, RequestsPerSecond and Burst their rate. Defaults 64, 100, those
+	// of two seconds.
+	// A VIM's registration may say otherwise (lcm.VIM.Limits).
 	MaxConcurrent     int
 	RequestsPerSecond float64
 	Burst             int
+	// BreakerFailures is how many calls of a service have to fail on end (no connection, a broken one, a status of 500 and
+	// more) before no more are made, BreakerOpenFor how long it is until one is let through to see. Defaults 5, 10 s.
+	BreakerFailures int
+	BreakerOpenFor  time.Duration
+	// LoginPause is how long credentials that Keystone has refused are not tried again. Default 30 s.
+	LoginPause time.Duration
+	// Workers is how many operations the process runs at the same time: one VIM is given no more than half of those that
+	// the others leave. Default 100.
+	Workers int
 	// Interface is which of the catalogue's endpoints are used: public (default), internal or admin.
 	Interface string
 
 	// UserData says how user data scripts run.
 	UserData userdata.Config
 
-	// Observer, when set, is told about every call to a VIM.
+	// Observer, when set, is told about the calls to VIMs.
 	Observer Observer
 	// Transport, when set, carries the calls instead of one made for each VIM; TLS is then its business.
 	Transport http.RoundTripper
@@ -52,6 +62,13 @@ type Observer interface {
 	// Call reports one HTTP exchange: the VIM's id, the service's host, the method, the status (0 when there was no
 	// answer), how long it waited for its turn and how long it took after that.
 	Call(vimID, host, method string, status int, queued, took time.Duration)
+	// Refused reports a call that was not made, since the service does not answer ("open circuit") or has asked to be left
+	// alone ("busy").
+	Refused(vimID, why string)
+	// Circuit reports the new state of a service's circuit: "closed", "half-open" or "open". Region is "" for Keystone.
+	Circuit(vimID, region, service, state string)
+	// Login reports a login: "ok", "refused" or "failed".
+	Login(vimID, outcome string)
 }
 
 func (c Config) withDefaults() Config {
@@ -59,6 +76,7 @@ func (c Config) withDefaults() Config {
 		&c.StackTimeout: 600 * time.Second, &c.ImageTimeout: 100 * time.Second, &c.UploadTimeout: time.Hour,
 		&c.PollMin: 200 * time.Millisecond, &c.PollMax: 2 * time.Second, &c.Settle: 10 * time.Second,
 		&c.CallTimeout: 60 * time.Second, &c.DialTimeout: 10 * time.Second,
+		&c.BreakerOpenFor: 10 * time.Second, &c.LoginPause: 30 * time.Second,
 	} {
 		if *field == 0 {
 			*field = value
@@ -71,7 +89,13 @@ func (c Config) withDefaults() Config {
 		c.RequestsPerSecond = 100
 	}
 	if c.Burst == 0 {
-		c.Burst = 200
+		c.Burst = int(min(max(2*c.RequestsPerSecond, 1), math.MaxInt32))
+	}
+	if c.BreakerFailures == 0 {
+		c.BreakerFailures = 5
+	}
+	if c.Workers == 0 {
+		c.Workers = 100
 	}
 	if c.Interface == "" {
 		c.Interface = "public"
@@ -85,10 +109,12 @@ type Driver struct {
 	log    *slog.Logger
 	script *userdata.Runner
 
-	login   singleflight.Group
-	mu      sync.Mutex
-	clouds  map[cloudKey]*cloud
-	throats map[string]*throttle // by VIM id
+	crew *crew
+
+	mu       sync.Mutex
+	accounts map[accountKey]*account
+	throats  map[string]*throttle // by VIM id
+	circuits map[circuitKey]*circuit
 }
 
 var _ lcm.InfraDriver = (*Driver)(nil)
@@ -97,18 +123,19 @@ var _ lcm.InfraDriver = (*Driver)(nil)
 func New(cfg Config, log *slog.Logger) *Driver {
 	cfg = cfg.withDefaults()
 	return &Driver{
-		cfg: cfg, log: log, script: userdata.New(cfg.UserData, log),
-		clouds: map[cloudKey]*cloud{}, throats: map[string]*throttle{},
+		cfg: cfg, log: log, script: userdata.New(cfg.UserData, log), crew: newCrew(cfg.Workers),
+		accounts: map[accountKey]*account{}, throats: map[string]*throttle{}, circuits: map[circuitKey]*circuit{},
 	}
 }
 
-// Close forgets all logins and closes their idle connections. The driver may be used again.
+// Close forgets all logins, ends those under way and closes idle connections. The driver may be used again.
 func (d *Driver) Close() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for key, c := range d.clouds {
-		c.provider.HTTPClient.CloseIdleConnections()
-		delete(d.clouds, key)
+	all := d.accounts
+	d.accounts = map[accountKey]*account{}
+	d.mu.Unlock()
+	for _, a := range all {
+		a.close()
 	}
 }
 
@@ -129,10 +156,15 @@ func (d *Driver) Can(operation sol003.LcmOperationType, undo bool) bool {
 }
 
 // Leaving implements lcm.InfraDriver: the members that Heat would take are looked for.
-func (d *Driver) Leaving(x *lcm.Execution) ([]lcm.Step, error) { return d.leaving(x), nil }
+func (d *Driver) Leaving(x *lcm.Execution) ([]lcm.Step, error) { return d.shared(d.leaving(x)), nil }
 
 // Steps returns the steps of an operation in the VIM, or of its rollback (SOL003 v2.6.1 §5.4.4 to §5.4.11).
 func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
+	steps, err := d.steps(x)
+	return d.shared(steps), err
+}
+
+func (d *Driver) steps(x *lcm.Execution) ([]lcm.Step, error) {
 	undo := x.Op.State == sol003.LcmOperationStateRollingBack
 	if !d.Can(x.Op.Operation, undo) {
 		what := string(x.Op.Operation)

@@ -2,13 +2,17 @@ package openstack
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
 // image is a Glance image as far as the driver looks at it.
@@ -111,20 +115,42 @@ func (c *cloud) createImage(ctx context.Context, r *imageRequest) (*image, error
 	return one, err
 }
 
-// uploadImage streams an image's data. One that has its data already is fine.
+// uploadImage streams an image's data. One that has its data already is fine. It may take long, but not stand still.
 func (c *cloud) uploadImage(ctx context.Context, id string, data io.Reader) error {
 	glance, err := c.glance()
 	if err != nil {
 		return err
 	}
-	resp, err := glance.Put(ctx, glance.ServiceURL("images", id, "file"), data, nil, &gophercloud.RequestOpts{
+	still := max(c.driver.cfg.CallTimeout, c.driver.cfg.ImageTimeout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := &lcm.Error{Kind: lcm.KindRetryable, Detail: "VIM " + c.name + ": cannot upload image " + id + ": no progress for " + still.String()}
+	timer := time.AfterFunc(still, func() { cancel(stalled) })
+	defer timer.Stop()
+	resp, err := glance.Put(ctx, glance.ServiceURL("images", id, "file"), watched{data, timer, still}, nil, &gophercloud.RequestOpts{
 		MoreHeaders: map[string]string{"Content-Type": "application/octet-stream"},
 		OkCodes:     []int{http.StatusNoContent, http.StatusConflict},
 	})
-	if err != nil {
-		return c.wrap("upload image "+id, err)
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), stalled):
+		return stalled
+	case err != nil:
+		return c.wrap("upload image "+id, unwrapped(err))
 	}
 	return resp.Body.Close()
+}
+
+// watched puts a timer off whenever somebody reads on.
+type watched struct {
+	io.Reader
+	timer *time.Timer
+	still time.Duration
+}
+
+// Read implements io.Reader.
+func (w watched) Read(p []byte) (int, error) {
+	w.timer.Reset(w.still)
+	return w.Reader.Read(p)
 }
 
 // importImage asks Glance to download an image's data itself. An import under way is fine.

@@ -117,8 +117,65 @@ func renew(x *lcm.Execution, params map[string]any, nodes map[string]bool) {
 	}
 }
 
-// healMark is the step that marks the servers and volumes of the VNFCs to heal. Those that an earlier try has replaced
-// already are gone, and stay so.
+// updatable tells whether Heat may be asked to update a stack for a heal: also after a check, whatever it has found, and after
+// an update that has failed, which the one that comes brings right too.
+func updatable(s *stack) bool {
+	switch s.Status {
+	case "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_FAILED", "CHECK_COMPLETE", "CHECK_FAILED":
+		return true
+	}
+	return false
+}
+
+// lostPorts returns the ports of the VNFCs to heal that are to be made again, by the ids of the VNFCs' connection points: those
+// that are gone, or do not have their addresses any more. The others stay, and so do addresses.
+func (c *cloud) lostPorts(ctx context.Context, x *lcm.Execution, list []resource) (map[string]string, error) {
+	ports := map[string]string{} // by link port
+	for _, vl := range x.Instance.Info.VnfVirtualLinkResourceInfo {
+		for _, p := range vl.VnfLinkPorts {
+			if p.ResourceHandle.VimConnectionId == x.Target.ID {
+				ports[p.Id] = p.ResourceHandle.ResourceId
+			}
+		}
+	}
+	lost, ids := map[string]string{}, []string{}
+	for _, v := range patients(x) {
+		for _, cp := range v.VnfcCpInfo {
+			if id := ports[cp.VnfLinkPortId]; id != "" {
+				lost[cp.Id] = id
+				ids = append(ids, id)
+			}
+		}
+	}
+	there, err := c.portsOf(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range patients(x) {
+		for n := range v.VnfcCpInfo {
+			cp := &v.VnfcCpInfo[n]
+			p := there[lost[cp.Id]]
+			if p == nil {
+				continue
+			}
+			var r *resource
+			if at := slices.IndexFunc(list, func(r resource) bool { return r.ID == p.ID }); at >= 0 {
+				r = &list[at]
+			}
+			addresses, err := c.lost(ctx, cp, p, r)
+			if err != nil {
+				return nil, err
+			}
+			if len(addresses) == 0 {
+				delete(lost, cp.Id)
+			}
+		}
+	}
+	return lost, nil
+}
+
+// healMark is the step that marks the servers and volumes of the VNFCs to heal, and ports of theirs that are lost. Those that an
+// earlier try has replaced already are gone, and stay so.
 func (d *Driver) healMark(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	_, c, err := d.begin(ctx, x)
 	if err != nil {
@@ -129,8 +186,7 @@ func (d *Driver) healMark(ctx context.Context, x *lcm.Execution) (lcm.Progress, 
 		return lcm.Progress{}, err
 	}
 	switch {
-	case found.Status == "CREATE_COMPLETE", found.Status == "UPDATE_COMPLETE":
-	case found.Status == "UPDATE_FAILED": // the update that comes brings it right too
+	case updatable(found):
 	case ofOperation(found, x.Op.ID) && strings.HasSuffix(found.Status, "_IN_PROGRESS"):
 		return lcm.Wait(d.pause(x), "stack %s (%s) is %s", found.Name, found.ID, found.Status), nil
 	default:
@@ -151,8 +207,17 @@ func (d *Driver) healMark(ctx context.Context, x *lcm.Execution) (lcm.Progress, 
 	for _, s := range x.Instance.Info.VirtualStorageResourceInfo {
 		storages[s.Id] = s
 	}
+	lost, err := c.lostPorts(ctx, x, list)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
 	for _, v := range patients(x) {
 		marks := map[string]string{v.ComputeResource.ResourceId: v.VduId}
+		for _, cp := range v.VnfcCpInfo {
+			if id := lost[cp.Id]; id != "" {
+				marks[id] = cp.CpdId
+			}
+		}
 		for _, id := range v.StorageResourceIds {
 			marks[storages[id].StorageResource.ResourceId] = storages[id].VirtualStorageDescId
 		}

@@ -85,6 +85,12 @@ func (r *resource) stack() string {
 // failed tells whether the resource's last action, or a check of it, has failed.
 func (r *resource) failed() bool { return strings.HasSuffix(r.Status, "_FAILED") }
 
+// working tells whether something is being done to the resource, or is about to be: Heat lists what an update will create, as
+// initialised, before the update itself shows.
+func (r *resource) working() bool {
+	return strings.HasSuffix(r.Status, "_IN_PROGRESS") || strings.HasPrefix(r.Status, "INIT_")
+}
+
 // stackRequest is the body that creates or replaces a stack.
 type stackRequest struct {
 	Name            string            `json:"stack_name"`

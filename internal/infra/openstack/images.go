@@ -77,7 +77,11 @@ func (d *Driver) images(ctx context.Context, x *lcm.Execution) (lcm.Progress, er
 	}
 	w.Images = nil
 	for _, i := range want {
+		begun := x.Now()
 		made, err := c.ensureImage(ctx, x, i, have)
+		if x.Now().Sub(begun) < d.cfg.StackTimeout { // one that has taken longer was handing data over
+			err = d.patience(x, err)
+		}
 		if err != nil {
 			return lcm.Progress{}, c.dropImages(ctx, x, err)
 		}
@@ -172,16 +176,7 @@ func (c *cloud) feedImage(ctx context.Context, x *lcm.Execution, want vnfd.Softw
 		return lcm.Errorf(kind, "image file %s of node %s: %w", want.File, want.ID, err)
 	}
 	defer func() { _ = f.Close() }()
-	return c.uploadImage(ctx, made.ID, onceBody{f})
-}
-
-// onceBody is a request's body that can be sent once: after a token has expired in the middle, a repeated request would
-// send what is left of it. The upload fails instead and is begun anew.
-type onceBody struct{ io.Reader }
-
-// Seek implements io.Seeker.
-func (onceBody) Seek(int64, int) (int64, error) {
-	return 0, lcm.Errorf(lcm.KindRetryable, "the upload was interrupted")
+	return c.uploadImage(ctx, made.ID, f)
 }
 
 // imagesActive is the step that waits until the images are active and compares their checksums with the VNFD's.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -81,13 +82,16 @@ func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cloud, w *work,
 	}
 	action, state, _ := strings.Cut(found.Status, "_")
 	switch {
-	case action == "DELETE" && state == "FAILED":
-		if err := c.deleteStack(ctx, found.Name, found.ID); err != nil {
-			return lcm.Progress{}, err
-		}
-		fallthrough
 	case action == "DELETE":
-		return lcm.Wait(d.pause(x), "stack %s (%s) of an earlier try is %s", found.Name, found.ID, found.Status), nil
+		// One that goes on for ever is asked for once more by each try: Heat begins anew.
+		try := "deleted anew by the try of " + x.Begun.UTC().Format(time.RFC3339Nano)
+		if state == "FAILED" || w.Before != try {
+			if err := c.deleteStack(ctx, found.Name, found.ID); err != nil {
+				return lcm.Progress{}, err
+			}
+			w.Before = try
+		}
+		return lcm.Wait(d.pause(x), "stack %s (%s) of an earlier try is %s", found.Name, found.ID, found.Status), saveWork(x, w)
 	case state == "IN_PROGRESS" && !ofOperation(found, x.Op.ID):
 		return lcm.Wait(d.pause(x), "stack %s (%s) of an earlier operation is %s", found.Name, found.ID, found.Status), nil
 	case state == "FAILED" || !ofOperation(found, x.Op.ID):
@@ -121,7 +125,7 @@ func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cloud, w *work,
 func (d *Driver) record(x *lcm.Execution, w *work, id string) (lcm.Progress, error) {
 	w.StackID = id
 	if err := saveInfra(x.Instance, &infra{
-		StackID: id, StackName: stackName(x.Instance.ID), Images: w.Images, Parameters: w.Parameters, VnfdID: x.Instance.VnfdID,
+		StackID: id, StackName: stackName(x.Instance.ID), Region: regionOf(x.Target), Images: w.Images, Parameters: w.Parameters, VnfdID: x.Instance.VnfdID,
 	}); err != nil {
 		return lcm.Progress{}, err
 	}
@@ -182,7 +186,7 @@ func (d *Driver) stackWait(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	}
 	if waited >= d.cfg.StackTimeout {
 		c.giveUp(ctx, x, s.Name, s.ID)
-		return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "%s action is not completed within %g seconds on stack %s", prefix, d.cfg.StackTimeout.Seconds(), s.ID)
+		return lcm.Progress{}, c.overdue(prefix, d.cfg.StackTimeout, s)
 	}
 	return lcm.Wait(d.pause(x), "stack %s (%s) is %s", s.Name, s.ID, s.Status), nil
 }
@@ -209,13 +213,19 @@ func waitPrefix(x *lcm.Execution, w *work) string {
 	return "VNF Update"
 }
 
+// overdue words that a stack has not come to rest in time.
+func (c *cloud) overdue(prefix string, within time.Duration, s *stack) error {
+	return lcm.Errorf(lcm.KindTerminal, "%s action is not completed within %g seconds on stack %s (%s, in VIM %s is %s: %s)",
+		prefix, within.Seconds(), s.ID, s.Name, c.name, s.Status, cut(s.Reason))
+}
+
 // stackError words a stack's failure: Heat's reason, the stack, and the resources that failed.
 func (c *cloud) stackError(ctx context.Context, prefix string, s *stack) error {
 	why := s.Reason
 	if why == "" {
 		why = s.Status
 	}
-	detail := fmt.Sprintf("%s %s (stack %s, %s, is %s)", prefix, cut(why), s.Name, s.ID, s.Status)
+	detail := fmt.Sprintf("%s %s (stack %s, %s, in VIM %s is %s)", prefix, cut(why), s.Name, s.ID, c.name, s.Status)
 	if failed := c.failures(ctx, s); failed != "" {
 		detail += "; failed resources: " + failed
 	}

@@ -39,8 +39,14 @@ func (d *Driver) inventory(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 		return lcm.Progress{}, err
 	}
 	remember(x)
-	for _, missing := range newTree(w.StackID, list).fill(x.Instance.Info, x.Target.ID, plan(x).Leaves...) {
-		x.Log.Warn("the stack has no such resource", "stack", w.StackID, "missing", missing)
+	t := newTree(w.StackID, list)
+	missing := t.fill(x.Instance.Info, x.Target.ID, plan(x).Leaves...)
+	without, err := c.leadLinks(ctx, x.Instance.Info, t, x.Target.ID)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	for _, what := range append(missing, without...) {
+		x.Log.Warn("the stack has no such resource", "stack", w.StackID, "missing", what)
 	}
 	resolveLinkPorts(x)
 	alignStates(x)
@@ -253,9 +259,9 @@ type home struct {
 // homeKey is the key of a VNFC's metadata that tells the stack that it lives in.
 const homeKey = "stack_id"
 
-// fill points the handles of info to the tree's resources and returns the names of those that it does not have. Each
-// VNFC has its storages and ports from the stack that its server is in. Handles that the request gave stay: they name
-// another VIM connection than vimID, or none. The VNFCs that have gone are passed over.
+// fill points the handles of info to the tree's resources and returns the names of the servers, volumes and ports that it
+// does not have. Each VNFC has its storages and ports from the stack that its server is in. Handles that the request gave
+// stay: they name another VIM connection than vimID, or none. The VNFCs that have gone are passed over.
 func (t *tree) fill(info *sol003.InstantiatedVnfInfo, vimID string, gone ...string) (missing []string) {
 	handle := func(r *resource) sol003.ResourceHandle {
 		return sol003.ResourceHandle{VimConnectionId: vimID, ResourceId: r.ID, VimLevelResourceType: r.Type}
@@ -333,8 +339,6 @@ func (t *tree) fill(info *sol003.InstantiatedVnfInfo, vimID string, gone ...stri
 		}
 		if r := t.network(vl.VnfVirtualLinkDescId, nil); r != nil {
 			vl.NetworkResource = handle(r)
-		} else if vl.NetworkResource.ResourceId == "" {
-			missing = append(missing, "network "+vl.VnfVirtualLinkDescId)
 		}
 	}
 	for n := range info.ExtManagedVirtualLinkInfo {

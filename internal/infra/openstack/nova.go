@@ -16,6 +16,17 @@ type server struct {
 	} `json:"fault"`
 }
 
+// trouble is what is to be said of a server besides its status: what it is doing, what has befallen it.
+func (s *server) trouble() string {
+	switch {
+	case s.Fault.Message != "":
+		return ": " + cut(s.Fault.Message)
+	case s.Task != "":
+		return ": it is " + s.Task
+	}
+	return ""
+}
+
 // The statuses of servers that run, that do not, and that are broken.
 const (
 	serverActive = "ACTIVE"

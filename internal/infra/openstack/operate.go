@@ -123,9 +123,10 @@ func (d *Driver) operateWait(states statesFunc) runFunc {
 				x.Instance.Info.VnfcInfo[n].VnfcState = want
 				continue
 			case s.Status == serverError && s.Task == "" && waited >= d.cfg.Settle:
-				return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "server %s (%s) of VDU %s is ERROR, not %s: %s", s.ID, s.Name, v.VduId, status, cut(s.Fault.Message))
+				return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "server %s (%s) of VDU %s in VIM %s is ERROR, not %s: %s", s.ID, s.Name, v.VduId, c.name, status, cut(s.Fault.Message))
 			case waited >= d.cfg.StackTimeout:
-				return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "server %s (%s) of VDU %s is %s, not %s, after %g seconds", s.ID, s.Name, v.VduId, s.Status, status, d.cfg.StackTimeout.Seconds())
+				return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "server %s (%s) of VDU %s in VIM %s is %s, not %s, after %g seconds%s", s.ID, s.Name, v.VduId, c.name, s.Status, status,
+					d.cfg.StackTimeout.Seconds(), s.trouble())
 			}
 			return lcm.Wait(d.pause(x), "server %s of VDU %s is %s", s.ID, v.VduId, s.Status), nil
 		}

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,10 +17,14 @@ import (
 // scaling is how far the scaling of one aspect has come.
 type scaling struct {
 	Group   string   `json:"group"`             // the name of the AutoScalingGroup, known once seen
+	Name    string   `json:"name,omitempty"`    // the name of the group's own stack
+	StackID string   `json:"stackId,omitempty"` // and its id
 	Seen    bool     `json:"seen,omitempty"`    // Members and Targets are known
 	Members []leaver `json:"members,omitempty"` // those before the operation, in the order in which they go
 	Targets []int    `json:"targets,omitempty"` // the number of members after each step
 	Asked   asked    `json:"asked,omitzero"`
+	// Refused is why the VIM did not take the last request.
+	Refused string `json:"refused,omitempty"`
 }
 
 // leaver is a member of a group with the VNFCs that go when it goes.
@@ -38,6 +43,9 @@ type asked struct {
 	// Members is how many members the group had.
 	Members int `json:"members,omitempty"`
 }
+
+// mendSuffix ends the name of a step, and the tag, under which a rollback brings failed members right.
+const mendSuffix = "-mend"
 
 // by tells whether a step has asked in its present try.
 func (a asked) by(step string, x *lcm.Execution) bool { return a.Step == step && a.Try.Equal(x.Begun) }
@@ -192,7 +200,7 @@ func (d *Driver) see(ctx context.Context, x *lcm.Execution, c *cloud, w *work) e
 		if s.Targets, err = targets(x, a, len(g.members)); err != nil {
 			return err
 		}
-		s.Seen = true
+		s.Name, s.StackID, s.Seen = g.stackName, g.stackID, true
 	}
 	return nil
 }
@@ -312,48 +320,52 @@ type sight struct {
 	bad  []*resource
 }
 
-// look reads a group's present state.
-func (d *Driver) look(ctx context.Context, x *lcm.Execution, c *cloud, name string) (*sight, error) {
+// look reads a group's present state. While Heat is seen at work the members are read only when they are asked for: to list what
+// is nested is what costs Heat most.
+func (d *Driver) look(ctx context.Context, x *lcm.Execution, c *cloud, s *scaling, members bool) (*sight, error) {
 	top, _, err := d.own(ctx, x, c)
 	if err != nil {
 		return nil, err
 	}
-	v := &sight{top: top}
+	v := &sight{top: top, group: &group{name: s.Group, stackName: s.Name, stackID: s.StackID}}
 	if strings.HasSuffix(top.Status, "_IN_PROGRESS") {
 		v.busy = "stack " + top.Name + " is " + top.Status
-	}
-	// The members are read after the group is seen at rest, so that none is missed that has come meanwhile.
-	for range 2 {
-		if v.list, err = c.resources(ctx, top.Name, top.ID); err != nil {
-			return nil, err
-		}
-		if v.group = findGroup(top.ID, v.list, name); v.group == nil {
-			return nil, lcm.Errorf(lcm.KindTerminal, "stack %s (%s) has no AutoScalingGroup %s", top.Name, top.ID, name)
-		}
-		if v.busy != "" || v.stackName == "" {
-			break
-		}
-		own, err := c.stack(ctx, v.stackName, v.stackID)
+	} else if s.Name != "" {
+		own, err := c.stack(ctx, s.Name, s.StackID)
 		if err != nil {
 			return nil, err
 		}
 		if own != nil && strings.HasSuffix(own.Status, "_IN_PROGRESS") {
-			v.busy = "group " + name + " is " + own.Status
+			v.busy = "group " + s.Group + " is " + own.Status
 		}
+	}
+	if v.busy != "" && s.Name != "" && !members {
+		return v, nil
+	}
+	// The members are read after the group is seen at rest, so that none is missed that has come meanwhile.
+	if v.list, err = c.resources(ctx, top.Name, top.ID); err != nil {
+		return nil, err
+	}
+	if v.group = findGroup(top.ID, v.list, s.Group); v.group == nil {
+		return nil, lcm.Errorf(lcm.KindTerminal, "stack %s (%s) has no AutoScalingGroup %s", top.Name, top.ID, s.Group)
+	}
+	if v.stackName != "" && v.stackID != s.StackID { // it was not known, or is another one now
+		s.Name, s.StackID = v.stackName, v.stackID
+		return d.look(ctx, x, c, s, members)
 	}
 	for _, m := range v.members {
 		switch {
 		case m.failed():
 			v.bad = append(v.bad, m)
-		case strings.HasSuffix(m.Status, "_IN_PROGRESS"):
-			v.busy = "member " + m.Name + " of group " + name + " is " + m.Status
+		case m.working():
+			v.busy = "member " + m.Name + " of group " + s.Group + " is " + m.Status
 		}
 	}
 	return v, nil
 }
 
 // scaleFailed words the failure of a group's scaling: the members' statuses and reasons.
-func (v *sight) scaleFailed() error {
+func (v *sight) scaleFailed(vim string) error {
 	var said []string
 	for _, m := range v.bad {
 		said = append(said, fmt.Sprintf("%s of %s: %s", m.Status, m.Name, cut(m.Reason)))
@@ -368,8 +380,8 @@ func (v *sight) scaleFailed() error {
 			said = append(said, r.Name+" ("+r.Type+"): "+cut(r.Reason))
 		}
 	}
-	return lcm.Errorf(lcm.KindTerminal, "VNF scaling failed for stack %s with error VNF scaling failed for stack %s with status %s (group %s of stack %s); failed: %s",
-		v.top.ID, v.stackID, status, v.name, v.top.Name, strings.Join(said, "; "))
+	return lcm.Errorf(lcm.KindTerminal, "VNF scaling failed for stack %s with error VNF scaling failed for stack %s with status %s (group %s of stack %s in VIM %s); failed: %s",
+		v.top.ID, v.stackID, status, v.name, v.top.Name, vim, strings.Join(said, "; "))
 }
 
 // scaleStep returns the Run of step k of the plan's aspect n. It signals the policy when the group has not the size yet that
@@ -386,7 +398,7 @@ func (d *Driver) scaleStep(name string, n, k int) runFunc {
 		}
 		s, a := &w.Scales[n], plan(x).Aspects[n]
 		target := s.Targets[k]
-		v, err := d.look(ctx, x, c, s.Group)
+		v, err := d.look(ctx, x, c, s, x.Now().Sub(x.Begun) >= d.cfg.StackTimeout)
 		if err != nil {
 			return lcm.Progress{}, err
 		}
@@ -399,7 +411,7 @@ func (d *Driver) scaleStep(name string, n, k int) runFunc {
 		case mine && s.Asked.Update && failed && !idle:
 			return lcm.Progress{}, c.stackError(ctx, "VNF scaling failed for stack "+v.top.ID+" with error", v.top)
 		case mine && !s.Asked.Update && len(v.bad) > 0:
-			return lcm.Progress{}, v.scaleFailed()
+			return lcm.Progress{}, v.scaleFailed(c.name)
 		case reached && len(v.bad) == 0 && !failed && !(idle && s.Asked.Update):
 			if len(v.members) != target {
 				x.Log.Warn("a group has another number of members than it should", "group", s.Group, "members", len(v.members), "target", target)
@@ -409,9 +421,14 @@ func (d *Driver) scaleStep(name string, n, k int) runFunc {
 		case mine && (!idle || x.Now().Sub(s.Asked.At) < d.cfg.Settle): // Heat has not begun, or is about to end
 		default:
 			p, err := d.askToScale(ctx, x, c, w, n, k, v)
+			if lcm.Is(err, lcm.KindRetryable) { // it is kept for when the time is over
+				s.Refused = detail(err)
+				return lcm.Wait(max(againOf(err), time.Second), "%s", s.Refused), saveWork(x, w)
+			}
 			if err != nil || !p.Finished() {
 				return p, err
 			}
+			s.Refused = ""
 			s.Asked.Step, s.Asked.Try, s.Asked.At, s.Asked.Members = name, x.Begun, x.Now(), len(v.members)
 			return lcm.Wait(d.pause(x), "group %s is to have %d members", s.Group, target), saveWork(x, w)
 		}
@@ -419,11 +436,19 @@ func (d *Driver) scaleStep(name string, n, k int) runFunc {
 			c.giveUp(ctx, x, v.top.Name, v.top.ID)
 			c.giveUp(ctx, x, v.stackName, v.stackID)
 			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal,
-				"VNF scaling failed to complete within %g seconds while waiting for the stack %s to be scaled: group %s has %d members, not %d. %s",
-				d.cfg.StackTimeout.Seconds(), v.top.ID, s.Group, len(v.members), target, v.busy)
+				"VNF scaling failed to complete within %g seconds while waiting for the stack %s to be scaled: group %s of stack %s in VIM %s is to have %d members and has %d%s",
+				d.cfg.StackTimeout.Seconds(), v.top.ID, s.Group, v.top.Name, c.name, target, len(v.members), because(v.busy, s.Refused))
 		}
-		return lcm.Wait(d.pause(x), "group %s has %d members, is to have %d: %s", s.Group, len(v.members), target, v.busy), nil
+		return lcm.Wait(d.pause(x), "group %s is to have %d members: %s", s.Group, target, v.busy), nil
 	}
+}
+
+// because ends a sentence with the first reason that there is.
+func because(reasons ...string) string {
+	if why := cmp.Or(reasons...); why != "" {
+		return ": " + why
+	}
+	return ""
 }
 
 // idle tells whether what was asked for shows nowhere: Heat has not begun, or has ignored it.
@@ -541,7 +566,7 @@ func (d *Driver) unscale(name string, n int) runFunc {
 			return lcm.Done(), nil // nothing had been begun
 		}
 		s, a := &w.Scales[n], plan(x).Aspects[n]
-		v, err := d.look(ctx, x, c, s.Group)
+		v, err := d.look(ctx, x, c, s, false)
 		if err != nil {
 			return lcm.Progress{}, err
 		}
@@ -551,15 +576,22 @@ func (d *Driver) unscale(name string, n int) runFunc {
 				extra = append(extra, m)
 			}
 		}
-		mine := s.Asked.by(name, x)
+		// Of failed members Heat takes the oldest away first: those that are to stay are brought right before any is to go.
+		mend := len(extra) > 0 && slices.ContainsFunc(v.bad, func(m *resource) bool { return !slices.Contains(extra, m) })
+		mine, mending := s.Asked.by(name, x), s.Asked.by(name+mendSuffix, x)
+		asking := mine || mending
 		failed := strings.HasSuffix(v.top.Status, "_FAILED")
 		late := x.Now().Sub(x.Begun) >= d.cfg.StackTimeout
 		tag := fmt.Sprintf("%s-%d", backTag(x), n+1)
+		known := asking || (tagged(v.top, tag) || tagged(v.top, tag+mendSuffix)) && strings.HasSuffix(v.top.Status, "_IN_PROGRESS")
 		switch {
 		case late && v.busy != "":
-			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "VNF Update action is not completed within %g seconds on stack %s: %s", d.cfg.StackTimeout.Seconds(), v.top.ID, v.busy)
-		case mine && s.Asked.Update && v.idle(&s.Asked) && x.Now().Sub(s.Asked.At) < d.cfg.Settle: // Heat has not begun yet
-		case v.busy != "" && (mine || tagged(v.top, tag) && strings.HasSuffix(v.top.Status, "_IN_PROGRESS")):
+			c.giveUp(ctx, x, v.top.Name, v.top.ID)
+			c.giveUp(ctx, x, v.stackName, v.stackID)
+			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "VNF Update action is not completed within %g seconds on stack %s (in VIM %s): %s",
+				d.cfg.StackTimeout.Seconds(), v.top.ID, c.name, v.busy)
+		case asking && s.Asked.Update && v.idle(&s.Asked) && x.Now().Sub(s.Asked.At) < d.cfg.Settle: // Heat has not begun yet
+		case v.busy != "" && known:
 			// It is being done, perhaps for an earlier run, on whichever node. (The tag of an update that has ended says nothing
 			// of what goes on in the group since.)
 		case v.busy != "":
@@ -569,16 +601,22 @@ func (d *Driver) unscale(name string, n int) runFunc {
 			}
 			s.Asked = asked{Step: name, Try: x.Begun, At: x.Now()}
 			return lcm.Wait(d.pause(x), "%s; it is cancelled", v.busy), saveWork(x, w)
-		case mine && s.Asked.Update && failed:
+		case mine && s.Asked.Update && failed, mending && mend:
 			return lcm.Progress{}, c.stackError(ctx, "VNF Update", v.top)
 		case len(extra) == 0 && len(v.bad) == 0 && !failed && len(v.members) >= len(s.Members):
 			return lcm.Done(), nil
 		case mine && s.Asked.Update:
-			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "group %s of stack %s still has %d members that were to go", a.ID, v.top.ID, len(extra))
+			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "group %s of stack %s (%s) in VIM %s still has %d members that were to go",
+				a.ID, v.top.Name, v.top.ID, c.name, len(extra))
 		default:
-			for _, m := range extra {
-				if err := c.retire(ctx, v, m.Name); err != nil {
-					return lcm.Progress{}, err
+			step, size := name, len(s.Members)
+			if mend {
+				step, size, tag = name+mendSuffix, len(v.members), tag+mendSuffix
+			} else {
+				for _, m := range extra {
+					if err := c.retire(ctx, v, m.Name); err != nil {
+						return lcm.Progress{}, err
+					}
 				}
 			}
 			was, err := loadInfra(x.Before)
@@ -587,14 +625,14 @@ func (d *Driver) unscale(name string, n int) runFunc {
 			}
 			before := v.top.state()
 			if err := d.update(ctx, x, c, v.top, wish{
-				flavour: x.Flavour, request: x.Before.Request, params: was.Parameters, capacities: map[string]int{a.ID: len(s.Members)}, tag: tag,
+				flavour: x.Flavour, request: x.Before.Request, params: was.Parameters, capacities: map[string]int{a.ID: size}, tag: tag,
 			}); err != nil {
 				return lcm.Progress{}, err
 			}
-			s.Asked = asked{Step: name, Try: x.Begun, At: x.Now(), Update: true, Before: before}
-			return lcm.Wait(d.pause(x), "group %s is to have %d members again", a.ID, len(s.Members)), saveWork(x, w)
+			s.Asked = asked{Step: step, Try: x.Begun, At: x.Now(), Update: true, Before: before}
+			return lcm.Wait(d.pause(x), "group %s is to have %d members", a.ID, size), saveWork(x, w)
 		}
-		return lcm.Wait(d.pause(x), "group %s loses %d members: %s", a.ID, len(extra), v.busy), nil
+		return lcm.Wait(d.pause(x), "group %s is to have %d members again: %s", a.ID, len(s.Members), v.busy), nil
 	}
 }
 

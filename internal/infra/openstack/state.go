@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -20,6 +21,7 @@ type infra struct {
 	V          int             `json:"v"`
 	StackID    string          `json:"stackId,omitempty"`
 	StackName  string          `json:"stackName,omitempty"`
+	Region     string          `json:"region,omitempty"` // that the stack is in
 	Images     []nodeImage     `json:"images,omitempty"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// VnfdID is the VNFD that the parameters were made by: an instance may have been given another one since.
@@ -63,6 +65,7 @@ type work struct {
 	StackID    string          `json:"stackId,omitempty"`
 	Action     string          `json:"action,omitempty"` // of the stack: CREATE or UPDATE
 	Before     string          `json:"before,omitempty"` // the state that the request for the action met
+	Anew       []time.Time     `json:"anew,omitempty"`   // when the stack's deletion was asked for again
 	Scales     []scaling       `json:"scales,omitempty"` // as the plan's aspects
 }
 

@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"strings"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -40,10 +41,11 @@ func (d *Driver) stackDelete(ctx context.Context, x *lcm.Execution) (lcm.Progres
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	w.StackID, w.Before = "", ""
+	stuck := w.StackID // the stack whose deletion an earlier try has waited for in vain
+	w.StackID, w.Before, w.Anew = "", "", nil
 	if found != nil && found.Status != "DELETE_COMPLETE" {
 		w.StackID = found.ID
-		if found.Status != "DELETE_IN_PROGRESS" {
+		if found.Status != "DELETE_IN_PROGRESS" || found.ID == stuck {
 			w.Before = found.state()
 			if err := c.deleteStack(ctx, name, found.ID); err != nil {
 				return lcm.Progress{}, err
@@ -52,6 +54,10 @@ func (d *Driver) stackDelete(ctx context.Context, x *lcm.Execution) (lcm.Progres
 	}
 	return lcm.Done(), saveWork(x, w)
 }
+
+// mostDeletes is how often one try asks Heat again to delete a stack of which something was in use: Heat itself tries again a
+// few times, but not for as long as slow servers may take to let go of networks that nothing says they depend on.
+const mostDeletes = 3
 
 // stackDeleteWait is the step that waits until the stack is gone.
 func (d *Driver) stackDeleteWait(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
@@ -71,13 +77,24 @@ func (d *Driver) stackDeleteWait(ctx context.Context, x *lcm.Execution) (lcm.Pro
 	if s == nil || s.Status == "DELETE_COMPLETE" {
 		return lcm.Done(), nil
 	}
-	waited := x.Now().Sub(x.Begun)
+	waited, asked := x.Now().Sub(x.Begun), x.Begun
+	if len(w.Anew) > 0 {
+		asked = w.Anew[len(w.Anew)-1]
+	}
 	// Only a failed delete ends the wait; any other state is one that Heat has not left yet.
-	if s.Status == "DELETE_FAILED" && (s.state() != w.Before || waited >= d.cfg.Settle) {
-		return lcm.Progress{}, c.stackError(ctx, prefix, s)
+	if s.Status == "DELETE_FAILED" && (s.state() != w.Before || x.Now().Sub(asked) >= d.cfg.Settle) {
+		if len(w.Anew) >= mostDeletes || !strings.Contains(s.Reason, "Conflict:") && !strings.Contains(s.Reason, "InUseClient:") {
+			return lcm.Progress{}, c.stackError(ctx, prefix, s)
+		}
+		w.Before, w.Anew = s.state(), append(w.Anew, x.Now())
+		if err := c.deleteStack(ctx, s.Name, s.ID); err != nil {
+			return lcm.Progress{}, err
+		}
+		x.Log.Warn("what was in use is deleted anew", "stack", s.ID, "reason", cut(s.Reason))
+		return lcm.Wait(d.cfg.PollMax, "stack %s (%s) is deleted anew", s.Name, s.ID), saveWork(x, w)
 	}
 	if waited >= d.cfg.StackTimeout {
-		return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "%s action is not completed within %g seconds on stack %s", prefix, d.cfg.StackTimeout.Seconds(), s.ID)
+		return lcm.Progress{}, c.overdue(prefix, d.cfg.StackTimeout, s)
 	}
 	return lcm.Wait(d.pause(x), "stack %s (%s) is %s", s.Name, s.ID, s.Status), nil
 }

@@ -225,7 +225,7 @@ func TestRollbackTakenOver(t *testing.T) {
 	for name, req := range modes {
 		t.Run(name, func(t *testing.T) {
 			v := runningAs(t, Config{}, req())
-			v.fail, v.failAfter = "scale-VDU1-1", true
+			v.fail, v.failAfter = "inventory", false // the group is at rest by then
 			if err := v.scale(sol003.ScaleVnfRequestTypeOut, "VDU1", 1, nil); err == nil {
 				t.Fatal("it did not fail")
 			}

@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -18,10 +20,10 @@ import (
 
 // throttle keeps the calls to one VIM within their rate and number.
 type throttle struct {
-	vimID    string
-	bucket   *rate.Limiter
-	slots    chan struct{}
-	observer Observer
+	version int64 // of the VIM that its limits are of
+	limits  lcm.VimLimits
+	bucket  *rate.Limiter
+	slots   chan struct{}
 }
 
 // turn waits for a call's turn; done ends it.
@@ -37,83 +39,177 @@ func (t *throttle) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// throttled is a transport whose calls take turns.
-type throttled struct {
+// throttleOf returns the throttle of a VIM, the same for all its clients. What the VIM's registration says of its limits
+// goes before the configuration; a VIM that has changed gets new ones.
+func (d *Driver) throttleOf(t *lcm.VimTarget) (*throttle, error) {
+	limits, err := t.Limits()
+	if err != nil {
+		return nil, &lcm.Error{Kind: lcm.KindTerminal, Detail: "VIM " + nameOf(t) + ": " + detail(err), Err: err}
+	}
+	burst := d.cfg.Burst
+	if limits.RequestsPerSecond > 0 {
+		burst = max(1, int(math.Ceil(limits.RequestsPerSecond)))
+	} else {
+		limits.RequestsPerSecond = d.cfg.RequestsPerSecond
+	}
+	if limits.MaxConcurrent == 0 {
+		limits.MaxConcurrent = d.cfg.MaxConcurrent
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, ok := d.throats[t.ID]
+	if ok && (now.version >= t.Version || now.limits == limits) {
+		return now, nil
+	}
+	now = &throttle{
+		version: t.Version, limits: limits,
+		bucket: rate.NewLimiter(rate.Limit(limits.RequestsPerSecond), burst), slots: make(chan struct{}, limits.MaxConcurrent),
+	}
+	d.throats[t.ID] = now
+	return now, nil
+}
+
+// guarded is a transport of calls to one service of a VIM: they take turns, and are not made while the service does not
+// answer.
+type guarded struct {
 	*throttle
-	next http.RoundTripper
+	circuit  *circuit
+	crew     *crew
+	observer Observer
+	next     http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t throttled) RoundTrip(req *http.Request) (*http.Response, error) {
+func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	asked := time.Now()
-	done, err := t.turn(req.Context())
+	report, done, err := g.enter(req.Context())
 	if err != nil {
+		discard(req)
 		return nil, err
 	}
 	defer done()
 	begun := time.Now()
-	resp, err := t.next.RoundTrip(req)
-	if t.observer != nil {
+	resp, err := g.next.RoundTrip(req)
+	report(req.Context(), resp, err)
+	if err == nil && resp.StatusCode < http.StatusInternalServerError {
+		g.crew.answered(g.circuit.key.vim)
+	}
+	if g.observer != nil {
 		status := 0
 		if err == nil {
 			status = resp.StatusCode
 		}
-		t.observer.Call(t.vimID, req.URL.Host, req.Method, status, begun.Sub(asked), time.Since(begun))
+		g.observer.Call(g.circuit.key.vim, req.URL.Host, req.Method, status, begun.Sub(asked), time.Since(begun))
 	}
 	return resp, err
 }
 
+// enter waits for the call's turn, if the service answers; done ends it.
+func (g guarded) enter(ctx context.Context) (report func(context.Context, *http.Response, error), done func(), err error) {
+	if err := g.circuit.check(); err != nil {
+		return nil, nil, err
+	}
+	if done, err = g.turn(ctx); err != nil {
+		return nil, nil, err
+	}
+	if report, err = g.circuit.begin(); err != nil { //nolint:bodyclose // none has come; it has opened while the call queued
+		done()
+		return nil, nil, err
+	}
+	return report, done, nil
+}
+
 // CloseIdleConnections lets the HTTP client's method of that name reach the connections.
-func (t throttled) CloseIdleConnections() {
-	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+func (g guarded) CloseIdleConnections() { closeIdle(g.next) }
+
+func closeIdle(t http.RoundTripper) {
+	if c, ok := t.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// throttleOf returns the throttle of a VIM, the same for all its clients.
-func (d *Driver) throttleOf(vimID string) *throttle {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t, ok := d.throats[vimID]
-	if !ok {
-		t = &throttle{
-			vimID: vimID, bucket: rate.NewLimiter(rate.Limit(d.cfg.RequestsPerSecond), d.cfg.Burst),
-			slots: make(chan struct{}, d.cfg.MaxConcurrent), observer: d.cfg.Observer,
-		}
-		d.throats[vimID] = t
+// discard closes the body of a request that is not sent, as a RoundTripper must.
+func discard(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
 	}
-	return t
+}
+
+// authorized is a transport whose calls carry the token of an account. A token that is refused is replaced, once, and the
+// call made again if its body can be sent again.
+type authorized struct {
+	account *account
+	next    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+	token, err := a.account.token(req.Context())
+	if err != nil {
+		discard(req)
+		return nil, err
+	}
+	resp, err := a.next.RoundTrip(carrying(req, token))
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || !a.account.reject(token) || req.Body != nil && req.GetBody == nil {
+		return resp, err
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxSaid))
+	_ = resp.Body.Close()
+	if token, err = a.account.token(req.Context()); err != nil {
+		return nil, err
+	}
+	again := carrying(req, token)
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return a.next.RoundTrip(again)
+}
+
+// CloseIdleConnections lets the HTTP client's method of that name reach the connections.
+func (a authorized) CloseIdleConnections() { closeIdle(a.next) }
+
+// carrying is a copy of a request with a token.
+func carrying(req *http.Request, token string) *http.Request {
+	req = req.Clone(req.Context())
+	req.Header.Set("X-Auth-Token", token)
+	return req
 }
 
 // errRedirect refuses to carry a token to another host.
 var errRedirect = errors.New("the VIM redirects to another host")
 
-// httpClient makes the HTTP client of a VIM: its CA, its throttle; redirects stay on the host.
-func (d *Driver) httpClient(t *lcm.VimTarget) (http.Client, error) {
-	next := d.cfg.Transport
-	if next == nil {
-		tlsConfig, err := tlsOf(t)
-		if err != nil {
-			return http.Client{}, err
-		}
-		next = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: d.cfg.DialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-			TLSClientConfig:     tlsConfig,
-			TLSHandshakeTimeout: d.cfg.DialTimeout,
-			MaxIdleConnsPerHost: d.cfg.MaxConcurrent,
-			IdleConnTimeout:     90 * time.Second,
-			ForceAttemptHTTP2:   true,
-		}
-	}
+// clientOf makes an HTTP client of a transport: redirects stay on the host.
+func clientOf(t http.RoundTripper) http.Client {
 	return http.Client{
-		Transport: throttled{d.throttleOf(t.ID), next},
+		Transport: t,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if len(via) >= 5 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
 				return errRedirect
 			}
 			return nil
 		},
+	}
+}
+
+// wire makes the transport to a VIM, by its own CA.
+func (d *Driver) wire(t *lcm.VimTarget, concurrent int) (http.RoundTripper, error) {
+	if d.cfg.Transport != nil {
+		return d.cfg.Transport, nil
+	}
+	tlsConfig, err := tlsOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: d.cfg.DialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: d.cfg.DialTimeout,
+		MaxIdleConnsPerHost: concurrent,
+		IdleConnTimeout:     90 * time.Second,
+		ForceAttemptHTTP2:   true,
 	}, nil
 }
 
@@ -133,14 +229,14 @@ func tlsOf(t *lcm.VimTarget) (*tls.Config, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM([]byte(pem)) {
-			return nil, lcm.Errorf(lcm.KindTerminal, "ssl_ca_cert of VIM %s holds no certificate", t.ID)
+			return nil, lcm.Errorf(lcm.KindTerminal, "VIM %s: ssl_ca_cert holds no certificate", nameOf(t))
 		}
 		c.RootCAs = pool
 	}
 	if cert, key := text(t.Auth, "client_cert"), text(t.Auth, "client_key"); cert != "" || key != "" {
 		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		if err != nil {
-			return nil, lcm.Errorf(lcm.KindTerminal, "client_cert and client_key of VIM %s are not a PEM certificate and its key", t.ID)
+			return nil, lcm.Errorf(lcm.KindTerminal, "VIM %s: client_cert and client_key are not a PEM certificate and its key", nameOf(t))
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

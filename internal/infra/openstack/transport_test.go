@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,21 @@ func (o *observed) Call(vimID, _, method string, status int, _, _ time.Duration)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls = append(o.calls, vimID+" "+method+" "+http.StatusText(status))
+}
+
+func (*observed) Refused(string, string)                 {}
+func (*observed) Circuit(string, string, string, string) {}
+func (*observed) Login(string, string)                   {}
+
+// client is a client of a VIM's service.
+func client(t *testing.T, d *Driver, target *lcm.VimTarget) *http.Client {
+	t.Helper()
+	a, err := d.newAccount(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clientOf(a.guard("", "test"))
+	return &c
 }
 
 func get(t *testing.T, c *http.Client, ctx context.Context, url string) error {
@@ -48,17 +64,14 @@ func TestThrottle(t *testing.T) {
 	})})
 	seen := &observed{}
 	d := New(Config{MaxConcurrent: 2, RequestsPerSecond: 1e6, Burst: 1e6, Observer: seen}, slog.New(slog.DiscardHandler))
-	target := &lcm.VimTarget{VIM: lcm.VIM{ID: "vim"}}
+	target := &lcm.VimTarget{VIM: lcm.VIM{ID: "vim", AuthURL: url}}
 	var wg sync.WaitGroup
 	for range 3 { // three clients of one VIM share its limits
-		c, err := d.httpClient(target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := client(t, d, target)
 		defer c.CloseIdleConnections()
 		for range 3 {
 			wg.Go(func() {
-				if err := get(t, &c, t.Context(), url); err != nil {
+				if err := get(t, c, t.Context(), url); err != nil {
 					t.Error(err)
 				}
 			})
@@ -68,12 +81,9 @@ func TestThrottle(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c, err := d.httpClient(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := client(t, d, target)
 	cancel()
-	if err := get(t, &c, ctx, url); !errors.Is(err, context.Canceled) {
+	if err := get(t, c, ctx, url); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled call waits for its turn: %v", err)
 	}
 	close(release)
@@ -99,15 +109,12 @@ func TestRedirects(t *testing.T) {
 		}
 	})})
 	d := New(Config{}, slog.New(slog.DiscardHandler))
-	c, err := d.httpClient(&lcm.VimTarget{VIM: lcm.VIM{ID: "vim"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := client(t, d, &lcm.VimTarget{VIM: lcm.VIM{ID: "vim", AuthURL: here}})
 	defer c.CloseIdleConnections()
-	if err := get(t, &c, t.Context(), here+"/around"); err != nil {
+	if err := get(t, c, t.Context(), here+"/around"); err != nil {
 		t.Error(err)
 	}
-	if err := get(t, &c, t.Context(), here+"/away"); !errors.Is(err, errRedirect) {
+	if err := get(t, c, t.Context(), here+"/away"); !errors.Is(err, errRedirect) {
 		t.Errorf("%v", err)
 	}
 }
@@ -137,11 +144,42 @@ func TestCredentials(t *testing.T) {
 		Auth:    map[string]any{"username": "u", "password": "p", "user_domain_name": "UD"},
 		Project: map[string]any{"name": "proj", "project_domain_name": "PD"},
 	}})
-	if o.Username != "u" || o.DomainName != "UD" || o.Scope.ProjectName != "proj" || o.Scope.DomainName != "PD" || !o.AllowReauth {
+	if o.Username != "u" || o.DomainName != "UD" || o.Scope.ProjectName != "proj" || o.Scope.DomainName != "PD" {
 		t.Errorf("%+v %+v", o, o.Scope)
 	}
 	o = credentials(&lcm.VimTarget{VIM: lcm.VIM{Auth: map[string]any{"user_id": "id", "username": "u", "project_id": "pid"}}})
 	if o.UserID != "id" || o.Username != "" || o.DomainName != "" || o.Scope.ProjectID != "pid" || o.Scope.DomainName != "" {
 		t.Errorf("%+v %+v", o, o.Scope)
+	}
+}
+
+func TestLimitsOfTheVIM(t *testing.T) {
+	d := New(Config{MaxConcurrent: 32, RequestsPerSecond: 50}, slog.New(slog.DiscardHandler))
+	v := &lcm.VimTarget{VIM: lcm.VIM{ID: "vim", Name: "VIM0", Version: 1}}
+	for _, tt := range []struct {
+		version int64
+		extra   map[string]any
+		slots   int
+		rate    float64
+		burst   int
+	}{
+		{1, nil, 32, 50, 100},
+		{2, map[string]any{"max_concurrent_requests": 2.0}, 2, 50, 100},
+		{3, map[string]any{"max_concurrent_requests": "None", "requests_per_second": 0.5}, 32, 0.5, 1},
+		{2, nil, 32, 0.5, 1}, // as somebody still knows it who has read it before
+		{4, map[string]any{"requests_per_second": "2.5"}, 32, 2.5, 3},
+	} {
+		v.Version, v.Extra = tt.version, tt.extra
+		got, err := d.throttleOf(v)
+		if err != nil || cap(got.slots) != tt.slots || float64(got.bucket.Limit()) != tt.rate || got.bucket.Burst() != tt.burst {
+			t.Errorf("%d: %+v %v", tt.version, got, err)
+		}
+		if again, err := d.throttleOf(v); err != nil || again != got {
+			t.Errorf("%d: another one: %v", tt.version, err)
+		}
+	}
+	v.Version, v.Extra = 5, map[string]any{"max_concurrent_requests": -1.0}
+	if _, err := d.connect(t.Context(), v); !lcm.Is(err, lcm.KindTerminal) || !strings.Contains(err.Error(), "VIM VIM0: Invalid input for extra.") {
+		t.Errorf("%v", err)
 	}
 }

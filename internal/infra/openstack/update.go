@@ -247,9 +247,11 @@ func (d *Driver) inventoryBack(ctx context.Context, x *lcm.Execution) (lcm.Progr
 		return lcm.Progress{}, err
 	}
 	if x.Instance.Info != nil {
-		newTree(found.ID, list).fill(x.Instance.Info, x.Target.ID)
+		t := newTree(found.ID, list)
+		t.fill(x.Instance.Info, x.Target.ID)
+		_, err = c.leadLinks(ctx, x.Instance.Info, t, x.Target.ID)
 	}
-	return lcm.Done(), nil
+	return lcm.Done(), err
 }
 
 // asBefore is the stack as it was before the operation; nothing when the operation had not asked for another yet.

@@ -421,6 +421,7 @@ func (v *vnf) same(what string) {
 			}
 		}
 	}
+	v.unchanged(what)
 }
 
 // network returns the name of a network.
