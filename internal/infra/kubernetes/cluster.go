@@ -1,0 +1,320 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// cluster is a client of one VIM, as it was registered in one version.
+type cluster struct {
+	driver  *Driver
+	name    string // of the VIM, for messages
+	version int64
+	http    *http.Client
+	objects dynamic.Interface
+	raw     rest.Interface
+	kinds   discovery.ServerResourcesInterface
+
+	mu           sync.Mutex
+	refusedSince time.Time
+	deniedSince  time.Time            // since when it is not even told whether the API server is ready
+	readyAt      time.Time            // when the API server was seen to be ready last
+	groups       map[string]group     // by group version
+	allowed      map[string]time.Time // what we may do, by when that was found out
+	owners       map[types.UID]ownership
+	hidden       map[schema.GroupVersionKind]time.Time // kinds of owners that we may not read, by when we were told so
+	binding      map[string]string                     // volumeBindingMode by StorageClass
+	watches      map[watchKey]*watch
+	closed       bool
+	running      sync.WaitGroup
+}
+
+// group is what an API server serves of a group version.
+type group struct {
+	resources []metav1.APIResource
+	at        time.Time
+}
+
+// connect returns the client of the operation's VIM; that of an earlier version of the VIM is closed.
+func (d *Driver) connect(t *lcm.VimTarget) (*cluster, error) {
+	d.mu.Lock()
+	c, ok := d.clusters[t.ID]
+	if ok && c.version >= t.Version {
+		d.mu.Unlock()
+		return c, nil
+	}
+	fresh, err := d.client(t)
+	if err == nil {
+		d.clusters[t.ID] = fresh
+	}
+	d.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		c.close()
+	}
+	return fresh, nil
+}
+
+// client makes a client without calling anybody.
+func (d *Driver) client(t *lcm.VimTarget) (*cluster, error) {
+	c := &cluster{
+		driver: d, name: cmp.Or(t.Name, t.ID), version: t.Version,
+		groups: map[string]group{}, allowed: map[string]time.Time{}, owners: map[types.UID]ownership{}, hidden: map[schema.GroupVersionKind]time.Time{}, binding: map[string]string{},
+		watches: map[watchKey]*watch{},
+	}
+	rt, err := d.transport(t)
+	if err != nil {
+		return nil, err
+	}
+	c.http = &http.Client{Transport: &noting{next: rt, cluster: c}, CheckRedirect: noRedirects}
+	config := &rest.Config{Host: strings.TrimRight(t.AuthURL, "/"), QPS: -1, WarningHandler: rest.NoWarnings{}, UserAgent: fieldManager}
+	bad := func(err error) error { return lcm.Errorf(lcm.KindTerminal, "VIM %s: auth_url: %w", c.name, err) }
+	if c.objects, err = dynamic.NewForConfigAndClient(config, c.http); err != nil {
+		return nil, bad(err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(config, c.http)
+	if err != nil {
+		return nil, bad(err)
+	}
+	c.kinds, c.raw = kinds, kinds.RESTClient()
+	return c, nil
+}
+
+// noting takes note of refused credentials.
+type noting struct {
+	next    http.RoundTripper
+	cluster *cluster
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := n.next.RoundTrip(req)
+	if err == nil {
+		n.cluster.note(resp.StatusCode == http.StatusUnauthorized)
+	}
+	return resp, err
+}
+
+// CloseIdleConnections lets the HTTP client's method of that name reach the connections.
+func (n *noting) CloseIdleConnections() { closeIdle(n.next) }
+
+// close ends the watches and closes connections that are not in use.
+func (c *cluster) close() {
+	c.mu.Lock()
+	c.closed = true
+	for _, w := range c.watches {
+		w.stop()
+	}
+	c.watches = map[watchKey]*watch{}
+	c.mu.Unlock()
+	c.running.Wait()
+	c.http.CloseIdleConnections()
+}
+
+// call bounds one call.
+func (c *cluster) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.driver.cfg.CallTimeout)
+}
+
+// errNoKind is in the chain of the error that a kind is not served.
+var errNoKind = errors.New("the cluster has no such kind")
+
+// rediscover is the least time between two looks at a group version that lacked what was looked for.
+const rediscover = time.Second
+
+// kind is what the API server says of a kind.
+type kind struct {
+	resource   string
+	namespaced bool
+	once       bool // it can be created and not read: there is nothing afterwards
+	scale      bool
+	status     bool
+}
+
+// kindOf finds a kind. errNoKind, terminal: the cluster does not serve it.
+func (c *cluster) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (kind, error) {
+	gv := gvk.GroupVersion().String()
+	c.mu.Lock()
+	known, ok := c.groups[gv]
+	c.mu.Unlock()
+	if ok {
+		if k, ok := kindIn(known.resources, gvk.Kind); ok {
+			return k, nil
+		}
+		if time.Since(known.at) < rediscover {
+			return kind{}, c.noKind(gvk)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return kind{}, err
+	}
+	list, err := c.kinds.ServerResourcesForGroupVersion(gv)
+	if err != nil && statusOf(err) != http.StatusNotFound {
+		return kind{}, c.wrap("find out about "+gv, err)
+	}
+	found := group{at: time.Now()}
+	if list != nil {
+		found.resources = list.APIResources
+	}
+	c.mu.Lock()
+	c.groups[gv] = found
+	c.mu.Unlock()
+	if k, ok := kindIn(found.resources, gvk.Kind); ok {
+		return k, nil
+	}
+	return kind{}, c.noKind(gvk)
+}
+
+func (c *cluster) noKind(gvk schema.GroupVersionKind) error {
+	return &lcm.Error{
+		Kind: lcm.KindTerminal, Err: errNoKind,
+		Detail: fmt.Sprintf("VIM %s knows no kind %s of apiVersion %s", c.name, gvk.Kind, gvk.GroupVersion()),
+	}
+}
+
+func kindIn(resources []metav1.APIResource, name string) (kind, bool) {
+	n := slices.IndexFunc(resources, func(r metav1.APIResource) bool { return r.Kind == name && !strings.Contains(r.Name, "/") })
+	if n < 0 {
+		return kind{}, false
+	}
+	r := resources[n]
+	sub := func(name string) bool {
+		return slices.ContainsFunc(resources, func(s metav1.APIResource) bool { return s.Name == r.Name+"/"+name })
+	}
+	return kind{
+		resource: r.Name, namespaced: r.Namespaced, scale: sub("scale"), status: sub("status"),
+		once: !slices.Contains(r.Verbs, "get"),
+	}, true
+}
+
+// resource is how objects of o's kind are reached.
+func (c *cluster) resource(o *object, ns string) dynamic.ResourceInterface {
+	r := c.objects.Resource(o.gvr())
+	if o.Namespaced {
+		return r.Namespace(ns)
+	}
+	return r
+}
+
+// get reads an object; nil when it is not there.
+func (c *cluster) get(ctx context.Context, o *object, ns string) (*unstructured.Unstructured, error) {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	u, err := c.resource(o, ns).Get(ctx, o.Name, metav1.GetOptions{})
+	if isGone(err) {
+		return nil, nil //nolint:nilnil // that it is not there is no error
+	}
+	if err != nil {
+		return nil, c.wrap("read "+o.title(ns), err)
+	}
+	return u, nil
+}
+
+// apply brings an object to what it is to be, whoever else has had a hand in it.
+func (c *cluster) apply(ctx context.Context, o *object, ns string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	return c.resource(o, ns).Apply(ctx, o.Name, u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+}
+
+// post creates what is only posted.
+func (c *cluster) post(ctx context.Context, o *object, ns string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	return c.resource(o, ns).Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
+}
+
+// deletion is how an object is deleted.
+type deletion struct {
+	uid   string // that it must have, "" for any
+	owner bool   // its dependents go first
+	grace *int64
+}
+
+// delete asks for an object to be deleted. It tells whether the object is gone already, or not the one that was meant.
+func (c *cluster) delete(ctx context.Context, o *object, ns string, del deletion) (gone bool, err error) {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	policy := metav1.DeletePropagationBackground
+	if del.owner {
+		policy = metav1.DeletePropagationForeground
+	}
+	options := metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"},
+		PropagationPolicy: &policy, GracePeriodSeconds: del.grace,
+	}
+	if del.uid != "" {
+		uid := types.UID(del.uid)
+		options.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	body, err := json.Marshal(options)
+	if err != nil {
+		return false, fmt.Errorf("delete %s: %w", o.title(ns), err)
+	}
+	result := c.raw.Delete().AbsPath(o.path(ns)...).SetHeader("Content-Type", "application/json").Body(body).Do(ctx)
+	answer, _ := result.Raw()
+	err = result.Error() // with what the API server says of it
+	switch {
+	case isGone(err):
+		return true, nil
+	case statusOf(err) == http.StatusConflict && del.uid != "": // another one, or just being changed
+		if u, e := c.get(ctx, o, ns); e == nil && (u == nil || string(u.GetUID()) != del.uid) {
+			return true, nil
+		}
+		return false, c.wrap("delete "+o.title(ns), err)
+	case err != nil:
+		return false, c.wrap("delete "+o.title(ns), err)
+	}
+	var said struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			DeletionTimestamp string `json:"deletionTimestamp"`
+		} `json:"metadata"`
+	}
+	// What goes at once is answered with, or with a Status; what does not has a time to go.
+	return json.Unmarshal(answer, &said) == nil && (said.Kind == "Status" || said.Metadata.DeletionTimestamp == ""), nil
+}
+
+// path returns the parts of an object's path.
+func (o *object) path(ns string) []string {
+	parts := []string{"/apis", o.Group, o.Version}
+	if o.Group == "" {
+		parts = []string{"/api", o.Version}
+	}
+	if o.Namespaced {
+		parts = append(parts, "namespaces", ns)
+	}
+	return append(parts, o.Resource, o.Name)
+}
+
+// ours tells whether an object carries the instance's label.
+func ours(u *unstructured.Unstructured, instanceID string) bool {
+	return u.GetLabels()[instanceLabel] == instanceID
+}
+
+// forget has the kinds of a group version be found out anew.
+func (c *cluster) forget(gvk schema.GroupVersionKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.groups, gvk.GroupVersion().String())
+}

@@ -1,0 +1,237 @@
+package kubernetes
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// healSteps returns the steps of HEAL for VNFCs: their pods are removed, and made anew by what owns them. When the instance has
+// been given another VNFD since its objects were made, these are brought to what the manifests of its package are now, first.
+func (d *Driver) healSteps() []lcm.Step {
+	return []lcm.Step{
+		{Name: "pods-look", Timeout: d.cfg.ReadyTimeout, Run: d.healLook},
+		{Name: "access", Timeout: d.cfg.ReadyTimeout, Run: d.updating(d.access)},
+		{Name: "apply", Effect: true, Timeout: d.cfg.ReadyTimeout + slack, Run: d.updating(d.applyAll)},
+		{Name: "prune", Effect: true, Timeout: d.cfg.DeleteTimeout + slack, Run: d.updating(d.prune)},
+		{Name: "pods-delete", Effect: true, Timeout: d.cfg.ReadyTimeout + slack, Run: d.podsDelete},
+		{Name: "pods-wait", Timeout: d.cfg.ReadyTimeout + slack, RetryFrom: "pods-look", Run: d.readyWait(healed)},
+		{Name: "inventory", Timeout: d.cfg.ReadyTimeout, RetryFrom: "pods-look", Run: d.inventory},
+	}
+}
+
+// updating has a step do something only when the manifests have changed.
+func (d *Driver) updating(run runFunc) runFunc {
+	return func(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+		w, err := loadWork(x)
+		if err != nil {
+			return lcm.Progress{}, err
+		}
+		if !w.Updating {
+			return lcm.Done(), nil
+		}
+		return run(ctx, x)
+	}
+}
+
+// healLook is the step that finds out which pods are to go, and what the manifests have changed to.
+func (d *Driver) healLook(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	s, _, c, err := d.begin(x)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	w := &work{Updating: s.VnfdID != "" && s.VnfdID != x.Instance.VnfdID}
+	by, err := c.podsBy(ctx, s)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	uids := map[string]string{}
+	for _, list := range by {
+		for _, pod := range list {
+			uids[pod.GetName()] = string(pod.GetUID())
+		}
+	}
+	for _, id := range x.Plan.Heals {
+		n := slices.IndexFunc(x.Instance.Info.VnfcResourceInfo, vnfcIs(id))
+		if n < 0 {
+			return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "VNF instance %s has no VNFC %s", x.Instance.ID, id)
+		}
+		pod := x.Instance.Info.VnfcResourceInfo[n].ComputeResource.ResourceId
+		w.Victims = append(w.Victims, victim{VNFC: id, Pod: pod, UID: uids[pod]})
+	}
+	if w.Updating {
+		if err := d.plan(ctx, x, c, s, w, by); err != nil {
+			return lcm.Progress{}, err
+		}
+	}
+	return keep(x, s, w, lcm.Done())
+}
+
+// plan settles what the VNF's objects are to be by the manifests as they are now.
+func (d *Driver) plan(ctx context.Context, x *lcm.Execution, c *cluster, s *infra, w *work, by map[string][]*unstructured.Unstructured) error {
+	items, _, err := d.items(ctx, x, c)
+	if err != nil {
+		return err
+	}
+	changed, err := c.changedConfig(ctx, s, items)
+	if err != nil {
+		return err
+	}
+	after := infra{Namespace: s.Namespace, VnfdID: x.Instance.VnfdID}
+	for n := range items {
+		i := &items[n]
+		o := i.object
+		was := s.find(&o)
+		if was != nil {
+			o.UID, o.Config = was.UID, was.Config
+			if o.Replicas != nil && was.Replicas != nil {
+				o.Replicas = was.Replicas
+			}
+			if err := c.roll(ctx, x, i, &o, s.Namespace, changed, w, by); err != nil {
+				return err
+			}
+		}
+		after.Objects = append(after.Objects, o)
+	}
+	for n := range s.Objects {
+		if o := s.Objects[n]; !o.Once && after.find(&o) == nil {
+			w.Prune = append(w.Prune, o)
+		}
+	}
+	*s = after
+	return nil
+}
+
+// changedConfig returns the ConfigMaps and Secrets whose content is not what the manifests say now.
+func (c *cluster) changedConfig(ctx context.Context, s *infra, items []item) (map[reference]bool, error) {
+	out := map[reference]bool{}
+	for n := range items {
+		i := &items[n]
+		if i.groupKind() != "ConfigMap" && i.groupKind() != "Secret" || s.find(&i.object) == nil {
+			continue
+		}
+		live, err := c.get(ctx, &i.object, s.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil && !sameData(i.Unstructured, live) {
+			out[reference{kind: i.Kind, name: i.Name}] = true
+		}
+	}
+	return out, nil
+}
+
+// roll notes how the pods of a workload come to use what has changed. Deployments and their like roll by themselves when their
+// template changes; ReplicaSets keep their pods, so that these are removed; a pod that is alone is made anew.
+func (c *cluster) roll(ctx context.Context, x *lcm.Execution, i *item, o *object, ns string, changed map[reference]bool, w *work, by map[string][]*unstructured.Unstructured) error {
+	alone := o.groupKind() == "Pod"
+	spec := []string{"spec", "template", "spec"}
+	if alone {
+		spec = []string{"spec"}
+	}
+	uses := usesAny(i.Unstructured, changed, spec...)
+	switch o.groupKind() {
+	case "apps/Deployment", "apps/StatefulSet", "apps/DaemonSet":
+		if uses {
+			o.Config = x.Op.ID
+		}
+		return nil
+	case "apps/ReplicaSet", "Pod":
+	default:
+		return nil
+	}
+	if !uses && !alone {
+		live, err := c.get(ctx, o, ns)
+		if err != nil {
+			return err
+		}
+		uses = live != nil && !sameImages(i.Unstructured, live, spec...)
+	}
+	if uses {
+		for _, pod := range by[o.UID] {
+			v := victim{Pod: pod.GetName(), UID: string(pod.GetUID())}
+			if !slices.ContainsFunc(w.Victims, func(o victim) bool { return o.UID == v.UID }) {
+				w.Victims = append(w.Victims, v)
+			}
+		}
+	}
+	return nil
+}
+
+// prune is the step that removes what the VNF had and is not to have any more.
+func (d *Driver) prune(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	s, w, c, err := d.begin(x)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	left, err := d.removeSome(ctx, x, c, s, w, w.Prune, false)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	if len(left) == 0 {
+		return keep(x, s, w, lcm.Done())
+	}
+	if x.Now().Sub(x.Begun) >= d.cfg.DeleteTimeout {
+		return lcm.Progress{}, d.stays(ctx, c, s, left)
+	}
+	return keep(x, s, w, lcm.Wait(d.pause(x), "%s is being deleted", left[0].title(s.Namespace)))
+}
+
+// podsDelete is the step that removes the pods which are to be made anew. Those that nothing else makes anew, it does.
+func (d *Driver) podsDelete(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	s, w, c, err := d.begin(x)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	for _, v := range w.Victims {
+		if v.UID == "" {
+			continue
+		}
+		target := pods
+		target.Name = v.Pod
+		if _, err := c.delete(ctx, &target, s.Namespace, deletion{uid: v.UID}); err != nil {
+			return lcm.Progress{}, &lcm.Error{Kind: lcm.KindOf(err), Err: err, Detail: "Failed the request to delete a Pod. namespace: " + s.Namespace +
+				", pod_name: " + v.Pod + ", Reason: " + reason(err)}
+		}
+	}
+	alone := slices.ContainsFunc(s.Objects, func(o object) bool { return o.groupKind() == "Pod" && affected(&o, w) })
+	if !alone {
+		return lcm.Done(), nil
+	}
+	items, _, err := d.items(ctx, x, c)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	if err := unchanged(items, s); err != nil {
+		return lcm.Progress{}, err
+	}
+	moved := references(items)
+	for n := range s.Objects {
+		o := &s.Objects[n]
+		if o.groupKind() != "Pod" || !affected(o, w) {
+			continue
+		}
+		live, err := c.get(ctx, o, s.Namespace)
+		if err != nil {
+			return lcm.Progress{}, err
+		}
+		if live != nil && slices.ContainsFunc(w.Victims, func(v victim) bool { return v.UID == string(live.GetUID()) }) {
+			if x.Now().Sub(x.Begun) >= d.cfg.ReadyTimeout {
+				return lcm.Progress{}, d.tooLate(x, healed, "pod "+o.Name+" is still there")
+			}
+			return lcm.Wait(d.pause(x), "pod %s is being deleted", o.Name), nil
+		}
+		if wait, err := d.applyOne(ctx, x, c, s, w, &items[n], o, desired(x, &items[n], o, s, moved)); err != nil || wait != "" {
+			return d.applied(x, s, w, wait, err)
+		}
+	}
+	return keep(x, s, w, lcm.Done())
+}
+
+// affected tells whether a pod that is alone is one that the heal makes anew.
+func affected(o *object, w *work) bool {
+	return slices.ContainsFunc(w.Victims, func(v victim) bool { return v.Pod == o.Name })
+}

@@ -1,0 +1,120 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// params are the additionalParams that the driver goes by.
+type params struct {
+	Files     []string
+	Namespace string
+	Mapping   map[string]mapped // by VDU; nil: by the names that the VNFD gives
+}
+
+// mapped is the workload that a VDU is.
+type mapped struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// filesKey is the parameter that names the definition files.
+const filesKey = "lcm-kubernetes-def-files"
+
+// paramsOf reads the additionalParams that the instance has been instantiated with. Terminal: one is of another type.
+func paramsOf(x *lcm.Execution) (*params, error) {
+	given := requestOf(x).AdditionalParams
+	p := &params{}
+	for key, into := range map[string]any{filesKey: &p.Files, namespaceKey: &p.Namespace, "vdu_mapping": &p.Mapping} {
+		v, ok := given[key]
+		if !ok || v == nil {
+			continue
+		}
+		raw, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(raw, into)
+		}
+		if err != nil {
+			return nil, lcm.Errorf(lcm.KindTerminal, "additionalParams.%s is not of the right type: %w", key, err)
+		}
+	}
+	if fmt.Sprint(given["use_helm"]) == "true" {
+		return nil, lcm.Errorf(lcm.KindTerminal, "additionalParams.use_helm: Helm charts are not deployed by this VNF manager; give the manifests in %s", filesKey)
+	}
+	if len(p.Files) == 0 {
+		return nil, lcm.Errorf(lcm.KindTerminal, "additionalParams.%s is missing: it lists the manifests of the VNF, by their paths in the package or by URL", filesKey)
+	}
+	return p, nil
+}
+
+// requestOf returns what the instance was instantiated with, or is to be.
+func requestOf(x *lcm.Execution) *sol003.InstantiateVnfRequest {
+	if x.Instance.Request != nil {
+		return x.Instance.Request
+	}
+	req := new(sol003.InstantiateVnfRequest)
+	if x.Op.Operation == sol003.LcmOperationTypeInstantiate && x.Params(req) == nil {
+		return req
+	}
+	if x.Instance.Info != nil {
+		req.AdditionalParams, req.InstantiationLevelId = x.Instance.Info.AdditionalParams, x.Instance.Info.InstantiationLevelId
+	}
+	return req
+}
+
+// read returns the objects of the definition files, in their order. Terminal: a file is none of the package's artifacts, or
+// cannot be read.
+func (d *Driver) read(ctx context.Context, x *lcm.Execution, files []string) ([]manifest, error) {
+	content, err := x.Files(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }()
+	var out []manifest
+	for _, name := range files {
+		raw, err := d.file(ctx, x, content, name)
+		if err != nil {
+			return nil, err
+		}
+		found, err := parse(name, raw)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	if len(out) == 0 {
+		return nil, lcm.Errorf(lcm.KindTerminal, "there is no object in %s", strings.Join(files, ", "))
+	}
+	return out, nil
+}
+
+// file reads one definition file.
+func (d *Driver) file(ctx context.Context, x *lcm.Execution, content lcm.PackageFS, name string) ([]byte, error) {
+	if strings.Contains(name, "://") {
+		if d.cfg.Fetch == nil {
+			return nil, lcm.Errorf(lcm.KindTerminal, "CNF definition file %s: no host is allowed to fetch from (kubernetes.uri_hosts)", lcm.RedactText(name))
+		}
+		return d.cfg.Fetch.Fetch(ctx, name)
+	}
+	missing := lcm.Errorf(lcm.KindTerminal, "CNF definition file with path %s is not found in vnf_artifacts.", name)
+	if x.Package != nil && !slices.ContainsFunc(x.Package.Artifacts, func(a sol003.VnfPackageArtifactInfo) bool { return a.ArtifactPath == name }) {
+		return nil, missing
+	}
+	raw, err := content.ReadFile(path.Clean(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+		return nil, missing
+	case err != nil:
+		return nil, fmt.Errorf("read %s of the package: %w", name, err)
+	}
+	return raw, nil
+}

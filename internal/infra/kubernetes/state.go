@@ -1,0 +1,197 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// owner names the driver's work in an op occ, and is our field manager's name.
+const (
+	owner        = "infra:kubernetes"
+	fieldManager = "vnfm"
+)
+
+// What objects are marked with.
+const (
+	instanceLabel   = "vnfm/instance"
+	opOccAnnotation = "vnfm/op-occ"
+	// configAnnotation is on pod templates whose ConfigMaps and Secrets an operation has changed: it rolls the pods.
+	configAnnotation = "vnfm/config"
+)
+
+// namespaceKey is where the instance's metadata show the namespace.
+const namespaceKey = "namespace"
+
+// stateVersion is the version of what the driver keeps about an instance and about an operation.
+const stateVersion = 1
+
+// infra is what the driver keeps about an instance.
+type infra struct {
+	V         int      `json:"v"`
+	Namespace string   `json:"namespace,omitempty"`
+	Objects   []object `json:"objects,omitempty"` // in the order in which they are applied
+	// VnfdID is the VNFD whose package the objects were made from: an instance may have been given another one since.
+	VnfdID string `json:"vnfdId,omitempty"`
+}
+
+// object is an object of a VNF. Its namespace is the VNF's.
+type object struct {
+	Group      string `json:"group,omitempty"`
+	Version    string `json:"version"`
+	Kind       string `json:"kind"`
+	Resource   string `json:"resource"` // the kind's name in paths
+	Namespaced bool   `json:"namespaced,omitempty"`
+	Name       string `json:"name,omitempty"`
+	UID        string `json:"uid,omitempty"` // once it has been applied
+	// Once marks what is only posted and leaves nothing behind: reviews, bindings.
+	Once bool `json:"once,omitempty"`
+	// Status says that objects of the kind have a status of their own.
+	Status bool `json:"status,omitempty"`
+	// VDU is the VDU that the object's pods are VNFCs of, "" for none.
+	VDU string `json:"vdu,omitempty"`
+	// Replicas is how many pods it has while the VNF runs; nil: it cannot be scaled.
+	Replicas *int `json:"replicas,omitempty"`
+	// Claims are the names of a StatefulSet's claim templates, Selector the labels of what belongs to it.
+	Claims   []string          `json:"claims,omitempty"`
+	Selector map[string]string `json:"selector,omitempty"`
+	// Config is the operation that has rolled the object's pods since the configuration that they use has changed.
+	Config string `json:"config,omitempty"`
+	Source string `json:"source,omitempty"` // file and line
+}
+
+func (o *object) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind}
+}
+
+func (o *object) gvr() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: o.Group, Version: o.Version, Resource: o.Resource}
+}
+
+// groupKind names the kind without its version, as "apps/Deployment" or "Pod".
+func (o *object) groupKind() string {
+	if o.Group == "" {
+		return o.Kind
+	}
+	return o.Group + "/" + o.Kind
+}
+
+// key tells the object from the VNF's others.
+func (o *object) key() string { return o.groupKind() + "/" + o.Name }
+
+// same tells whether two are the same object, whatever its version and its uid.
+func (o *object) same(p *object) bool {
+	return o.Group == p.Group && o.Kind == p.Kind && o.Name == p.Name && !o.Once && !p.Once
+}
+
+// in returns the namespace of the object, "" for one of the whole cluster, when ns is the VNF's.
+func (o *object) in(ns string) string {
+	if !o.Namespaced {
+		return ""
+	}
+	return ns
+}
+
+// title names the object for people.
+func (o *object) title(ns string) string {
+	if ns = o.in(ns); ns != "" {
+		return fmt.Sprintf("%s %s/%s", o.Kind, ns, o.Name)
+	}
+	return o.Kind + " " + o.Name
+}
+
+// find returns the object that is the same as o, nil when there is none.
+func (s *infra) find(o *object) *object {
+	for n := range s.Objects {
+		if s.Objects[n].same(o) {
+			return &s.Objects[n]
+		}
+	}
+	return nil
+}
+
+// work is what the steps of one operation leave for one another.
+type work struct {
+	V int `json:"v"`
+	// Applied counts the objects that have been applied.
+	Applied int `json:"applied,omitempty"`
+	// Written are the resource versions that our last writes brought, by uid: what a watch has seen must not be older.
+	Written map[string]string `json:"written,omitempty"`
+	// Wave counts the waves of objects that are gone; Asked are the objects whose deletion has been asked for, Gone those of the
+	// wave that are.
+	Wave  int             `json:"wave,omitempty"`
+	Asked map[string]bool `json:"asked,omitempty"`
+	Gone  map[string]bool `json:"gone,omitempty"`
+	// Prune are objects that the VNF had and is not to have any more.
+	Prune []object `json:"prune,omitempty"`
+	// Victims are the pods that a heal removes.
+	Victims []victim `json:"victims,omitempty"`
+	// Updating says that the manifests are applied anew since they have changed.
+	Updating bool `json:"updating,omitempty"`
+}
+
+// victim is a pod that is to be made anew.
+type victim struct {
+	VNFC string `json:"vnfc"`
+	Pod  string `json:"pod"`
+	UID  string `json:"uid,omitempty"` // "" when it was gone already
+}
+
+// wrote notes what a write has brought.
+func (w *work) wrote(uid, resourceVersion string) {
+	if w.Written == nil {
+		w.Written = map[string]string{}
+	}
+	w.Written[uid] = resourceVersion
+}
+
+func loadWork(x *lcm.Execution) (*work, error) {
+	w := new(work)
+	if err := x.Work(owner, w); err != nil {
+		return nil, err
+	}
+	if w.V > stateVersion {
+		return nil, fmt.Errorf("the work of op occ %s was written by a newer version (%d)", x.Op.ID, w.V)
+	}
+	return w, nil
+}
+
+func saveWork(x *lcm.Execution, w *work) error {
+	w.V = stateVersion
+	return x.SetWork(owner, w)
+}
+
+func loadInfra(i *lcm.Instance) (*infra, error) {
+	s := new(infra)
+	if len(i.Infra) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(i.Infra, s); err != nil {
+		return nil, fmt.Errorf("read what is kept about the objects of VNF instance %s: %w", i.ID, err)
+	}
+	if s.V > stateVersion {
+		return nil, fmt.Errorf("what is kept about the objects of VNF instance %s was written by a newer version (%d)", i.ID, s.V)
+	}
+	return s, nil
+}
+
+func saveInfra(i *lcm.Instance, s *infra) error {
+	s.V = stateVersion
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("keep the objects of VNF instance %s: %w", i.ID, err)
+	}
+	i.Infra = raw
+	return nil
+}
+
+// keep saves both and ends a step with p.
+func keep(x *lcm.Execution, s *infra, w *work, p lcm.Progress) (lcm.Progress, error) {
+	if err := saveInfra(x.Instance, s); err != nil {
+		return lcm.Progress{}, err
+	}
+	return p, saveWork(x, w)
+}

@@ -1,0 +1,257 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// watchKey is what one watch is of: a kind, in a namespace or ("") in the whole cluster.
+type watchKey struct {
+	schema.GroupVersionResource
+	namespace string
+}
+
+// watch holds the objects of one kind in one namespace as they were last reported.
+type watch struct {
+	key  watchKey
+	stop context.CancelFunc
+	idle *time.Timer
+
+	mu      sync.RWMutex
+	objects map[string]*unstructured.Unstructured // by name
+	synced  chan struct{}                         // closed once the objects are known
+	denied  time.Time                             // when we were told that we may not
+	over    chan struct{}                         // closed then
+}
+
+// deniedFor is how long nobody asks again to watch what may not be watched.
+const deniedFor = time.Minute
+
+// firstLook is how long a look waits for a watch that has only just begun.
+const firstLook = 2 * time.Second
+
+// watch returns the watch of a kind, which it begins when there is none. Each use keeps it alive.
+func (c *cluster) watch(key watchKey) *watch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w, ok := c.watches[key]; ok && !w.expired() {
+		w.idle.Reset(c.driver.cfg.WatchIdle)
+		return w
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // it outlives the look that begins it; close ends it
+	w := &watch{key: key, stop: cancel, objects: map[string]*unstructured.Unstructured{}, synced: make(chan struct{}), over: make(chan struct{})}
+	if c.closed { // what still looks reads for itself
+		cancel()
+		w.denied = time.Now()
+		return w
+	}
+	w.idle = time.AfterFunc(c.driver.cfg.WatchIdle, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.watches[key] == w {
+			delete(c.watches, key)
+		}
+		cancel()
+	})
+	c.watches[key] = w
+	quiet := klog.Logger{}
+	reflector := cache.NewReflectorWithOptions(w.source(c), &unstructured.Unstructured{}, w, cache.ReflectorOptions{
+		Logger: &quiet, Name: key.String(), TypeDescription: key.String(),
+	})
+	c.running.Go(func() {
+		defer w.idle.Stop()
+		reflector.RunWithContext(klog.NewContext(ctx, quiet))
+	})
+	return w
+}
+
+// source lists and watches for the reflector, and takes note of being denied.
+func (w *watch) source(c *cluster) cache.ListerWatcher {
+	r := c.objects.Resource(w.key.GroupVersionResource).Namespace(w.key.namespace)
+	deny := func(err error) {
+		if isForbidden(err) || isGone(err) {
+			w.mu.Lock()
+			if w.denied.IsZero() {
+				w.denied = time.Now()
+				close(w.over)
+			}
+			w.mu.Unlock()
+			w.stop()
+		}
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := r.List(ctx, options)
+			deny(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			events, err := r.Watch(ctx, options)
+			deny(err)
+			return events, err
+		},
+	}
+}
+
+// expired tells whether a watch that was denied may be tried again.
+func (w *watch) expired() bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return !w.denied.IsZero() && time.Since(w.denied) > deniedFor
+}
+
+// ready waits until the objects are known. It tells whether they are; if not, they are to be read one by one.
+func (w *watch) ready(ctx context.Context) bool {
+	w.mu.RLock()
+	denied := !w.denied.IsZero()
+	w.mu.RUnlock()
+	if denied {
+		return false
+	}
+	select {
+	case <-w.synced:
+		return true
+	default:
+	}
+	timer := time.NewTimer(firstLook)
+	defer timer.Stop()
+	select {
+	case <-w.synced:
+		return true
+	case <-w.over:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// get returns an object, nil when it has not been reported. It is not to be changed.
+func (w *watch) get(name string) *unstructured.Unstructured {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.objects[name]
+}
+
+// list returns all objects, in no order. They are not to be changed.
+func (w *watch) list() []*unstructured.Unstructured {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	out := make([]*unstructured.Unstructured, 0, len(w.objects))
+	for _, u := range w.objects {
+		out = append(out, u)
+	}
+	return out
+}
+
+// Add implements cache.ReflectorStore.
+func (w *watch) Add(obj any) error { return w.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (w *watch) Update(obj any) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("a watch of %s has reported a %T", w.key, obj)
+	}
+	slim(u)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objects[u.GetName()] = u
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (w *watch) Delete(obj any) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.objects, u.GetName())
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (w *watch) Replace(list []any, _ string) error {
+	objects := make(map[string]*unstructured.Unstructured, len(list))
+	for _, obj := range list {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			slim(u)
+			objects[u.GetName()] = u
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objects = objects
+	select {
+	case <-w.synced:
+	default:
+		close(w.synced)
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (w *watch) Resync() error { return nil }
+
+// slim drops what nobody looks at.
+func slim(u *unstructured.Unstructured) {
+	u.SetManagedFields(nil)
+	if u.GetKind() == "Pod" {
+		unstructured.RemoveNestedField(u.Object, "spec", "containers")
+		unstructured.RemoveNestedField(u.Object, "spec", "initContainers")
+		unstructured.RemoveNestedField(u.Object, "spec", "volumes")
+	}
+}
+
+// older tells whether a resource version is from before another: they grow, and are decimal numbers in every API server whose
+// word there is any use of comparing.
+func older(version, than string) bool {
+	a, errA := strconv.ParseUint(version, 10, 64)
+	b, errB := strconv.ParseUint(than, 10, 64)
+	return errA == nil && errB == nil && a < b
+}
+
+// look returns an object as a watch has last reported it, or as it is where it may not be watched; nil when it is not there.
+// What the watch has reported is no older than the version that we have written.
+func (c *cluster) look(ctx context.Context, o *object, ns, written string) (*unstructured.Unstructured, error) {
+	w := c.watch(watchKey{o.gvr(), o.in(ns)})
+	if !w.ready(ctx) {
+		return c.get(ctx, o, ns)
+	}
+	u := w.get(o.Name)
+	if u == nil || written != "" && older(u.GetResourceVersion(), written) {
+		return c.get(ctx, o, ns) // not there, or not reported yet
+	}
+	return u, nil
+}
+
+// pods is how pods are reached.
+var pods = object{Version: "v1", Kind: "Pod", Resource: "pods", Namespaced: true}
+
+// podsOf returns all pods of a namespace.
+func (c *cluster) podsOf(ctx context.Context, ns string) ([]*unstructured.Unstructured, error) {
+	if w := c.watch(watchKey{pods.gvr(), ns}); w.ready(ctx) {
+		return w.list(), nil
+	}
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	list, err := c.resource(&pods, ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, c.wrap("list pods in namespace "+ns, err)
+	}
+	out := make([]*unstructured.Unstructured, len(list.Items))
+	for n := range list.Items {
+		out[n] = &list.Items[n]
+	}
+	return out, nil
+}
