@@ -134,8 +134,11 @@ var outside = map[string][]string{
 	"github.com/jackc/pgx":               {"internal/store", "internal/privatepg", "internal/metrics"},
 	"github.com/riverqueue/river":        {"internal/store"},
 	"github.com/gophercloud/gophercloud": {"internal/infra/openstack", "internal/vim"},
+	"github.com/sony/gobreaker":          {"internal/infra/openstack"},
 	"github.com/go-chi/chi":              {"internal/httpapi", "internal/vimsim", "api/openapi"},
 	"k8s.io":                             {"internal/infra/kubernetes"},
+	"sigs.k8s.io":                        {"internal/infra/kubernetes"},
+	"github.com/fluxcd/cli-utils":        {"internal/infra/kubernetes"},
 	"github.com/spf13/cobra":             {"cmd"},
 }
 
