@@ -1,1 +1,2 @@
+DROP INDEX vnf_instances_vim;
 DROP TABLE verifications;

@@ -10,3 +10,7 @@ CREATE TABLE verifications (
     differences      json        NOT NULL DEFAULT '[]'
 );
 CREATE INDEX verifications_differ ON verifications (vim_id) WHERE differs_since IS NOT NULL;
+CREATE INDEX verifications_tried ON verifications (tried_at);
+-- What can be verified, VIM by VIM. An update that changes what stands here (INSTANTIATE, TERMINATE) changes the instance's
+-- attributes, which have an index, as well: no update that touches no index now touches one by this.
+CREATE INDEX vnf_instances_vim ON vnf_instances (vim_id, id) WHERE instantiation_state = 'INSTANTIATED';

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,8 @@ server's verify.interval is set, from time to time. With --all instead of an ins
 instances that were last seen to differ, or could not be verified.
 
 The exit status is 0 when there is no difference, 3 when there is one, 1 when it could not be
-told, and 2 for a wrong command line.`,
+told, and 2 for a wrong command line. With --all it is 3 when at least one instance differs, and
+1 when none does and at least one could not be verified.`,
 		Example: `  vnfm vnflcm verify ID
   vnfm vnflcm verify ID -f json
   vnfm vnflcm verify ID -f value -c Kind -c ID
@@ -36,6 +38,9 @@ told, and 2 for a wrong command line.`,
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
 				return fmt.Errorf("either a VNF instance or --all is wanted: %w", client.ErrUsage)
+			}
+			if all && recorded {
+				return fmt.Errorf("--recorded is for one VNF instance: --all lists nothing else: %w", client.ErrUsage)
 			}
 			return nil
 		},
@@ -49,10 +54,10 @@ told, and 2 for a wrong command line.`,
 			if err == nil {
 				err = out.write(cmd, client.ListTable(list, client.DriftingList()))
 			}
-			if err == nil && len(list) > 0 {
-				err = errDiffers
+			if err != nil {
+				return err
 			}
-			return err
+			return concludeAll(list)
 		}
 		look := c.Verify
 		if recorded {
@@ -68,6 +73,18 @@ told, and 2 for a wrong command line.`,
 		return conclude(cmd, v)
 	})
 	return cmd
+}
+
+// concludeAll tells of the instances that are not known to be what is recorded of them whether one differs.
+func concludeAll(list []*client.Object) error {
+	switch {
+	case len(list) == 0:
+		return nil
+	case slices.ContainsFunc(list, func(v *client.Object) bool { return v.Text("result") == "DIFFERS" }):
+		return errDiffers
+	default:
+		return fmt.Errorf("%d VNF instances could not be verified", len(list))
+	}
 }
 
 // conclude says beside the list what came of a verification.

@@ -25,8 +25,12 @@ func TestVerifyCommand(t *testing.T) {
 		"/vnfm/v1/verifications?filter=%28neq%2Cresult%2CSAME%29": `[{"vnfInstanceId":"one","vnfInstanceName":"n","vimId":"v","result":"DIFFERS","differenceCount":12,"differsSince":"2026-01-01T00:00:00Z","verifiedAt":"2026-01-02T03:04:05Z"},
 			{"vnfInstanceId":"two","result":"UNVERIFIED","differenceCount":0,"problem":"VIM v does not answer"}]`,
 	}
+	const all = "/vnfm/v1/verifications?filter=%28neq%2Cresult%2CSAME%29"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, ok := answers[r.RequestURI]
+		body, ok := answers[strings.TrimPrefix(r.RequestURI, "/unverified")]
+		if r.RequestURI == "/unverified"+all {
+			body = `[{"vnfInstanceId":"two","result":"UNVERIFIED","differenceCount":0,"problem":"VIM v does not answer"}]`
+		}
 		if !ok || r.Method != http.MethodGet {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusConflict)
@@ -52,6 +56,8 @@ func TestVerifyCommand(t *testing.T) {
 		{"one --recorded", 3, []string{"MISSING"}, []string{"has been changed since it was verified (2026-01-02T03:04:05Z)"}},
 		{"failed --recorded", 1, nil, []string{"VNF instance failed could not be verified: VIM v does not answer"}},
 		{"--all -f value", 3, []string{"one n v DIFFERS 12 2026-01-01T00:00:00Z 2026-01-02T03:04:05Z  \n", "two   UNVERIFIED 0    VIM v does not answer\n"}, nil},
+		{"--all --os-endpoint " + s.URL + "/unverified", 1, []string{"UNVERIFIED", "| Changed | Problem "}, []string{"1 VNF instances could not be verified"}},
+		{"--all --recorded", 2, nil, []string{"--recorded is for one VNF instance"}},
 		{"unknown", 1, nil, []string{"HEAL in PROCESSING"}},
 		{"", 2, nil, []string{"either a VNF instance or --all is wanted"}},
 		{"one --all", 2, nil, []string{"either a VNF instance or --all is wanted"}},

@@ -165,7 +165,7 @@ func (s *server) wire() error {
 	s.fetched = there
 	s.service = &lcm.Service{Store: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Now: s.store.Now, NewID: newID, Probe: crashPoint}
 	s.inspects = &lcm.Inspector{
-		Instances: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Records: s.store, Timeout: cfg.Verify.Timeout,
+		Instances: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Records: s.store, Timeout: cfg.Verify.Timeout, Parallel: cfg.Verify.Parallel,
 		Now: s.store.Now, Log: log, Observe: s.metrics.Verified, ObserveDiffering: s.metrics.Differing,
 	}
 	s.engine = &lcm.Engine{

@@ -133,6 +133,6 @@ func DriftingList() ShowSpec {
 	attrs := []string{"vnfInstanceId", "vnfInstanceName", "vimId", "result", "differenceCount", "differsSince", "verifiedAt", "changedSince", "problem"}
 	return ShowSpec{mixed: attrs, columns: []column{
 		{"vnfInstanceId", "VNF Instance ID"}, {"vnfInstanceName", "VNF Instance Name"}, {"vimId", "VIM ID"}, {"result", "Result"},
-		{"differenceCount", "Differences"}, {"differsSince", "Differs Since"}, {"verifiedAt", "Verified At"}, {"changedSince", "Changed Since"}, {"problem", "Problem"},
+		{"differenceCount", "Differences"}, {"differsSince", "Differs Since"}, {"verifiedAt", "Verified At"}, {"changedSince", "Changed"}, {"problem", "Problem"},
 	}}
 }

@@ -148,7 +148,7 @@ type Openstack struct {
 	UserDataTimeout   time.Duration `yaml:"user_data_timeout" doc:"Time a package's user data script may take." min:"1s"`
 	Python            string        `yaml:"python" doc:"Python interpreter for user data scripts. Empty: /usr/bin/python3, else the first on the PATH."`
 	UserDataUser      string        `yaml:"user_data_user" doc:"User that scripts run as when the server runs as root."`
-	RequestsPerSecond float64       `yaml:"requests_per_second" doc:"Requests of this process to one VIM per second at most; 0 is no limit. A VIM's own extra.requests_per_second goes before it." min:"0"`
+	RequestsPerSecond float64       `yaml:"requests_per_second" doc:"Requests of this process to one VIM per second at most, from 1; 0 is no limit. A VIM's own extra.requests_per_second goes before it." min:"0"`
 	MaxConcurrent     int           `yaml:"max_concurrent" doc:"Requests of this process to one VIM at the same time at most. A VIM's own extra.max_concurrent_requests goes before it." min:"1"`
 	RequestTimeout    time.Duration `yaml:"request_timeout" doc:"Wait for one answer of a VIM." min:"1s"`
 	ConnectTimeout    time.Duration `yaml:"connect_timeout" doc:"Wait for a connection to a VIM." min:"100ms"`
@@ -175,7 +175,7 @@ type VNFPackage struct {
 
 // Engine is how operations are run.
 type Engine struct {
-	MaxWorkers       int           `yaml:"max_workers" doc:"Operation steps that run at the same time in this process at most." min:"1" max:"10000"`
+	MaxWorkers       int           `yaml:"max_workers" doc:"Operation steps that run at the same time in this process at most. One VIM that answers gets all that the others leave but a quarter; one that does not, or while another one waits, half of what they leave." min:"1" max:"10000"`
 	FetchCooldown    time.Duration `yaml:"fetch_cooldown" doc:"Least pause between two looks for work." min:"1ms"`
 	FetchPoll        time.Duration `yaml:"fetch_poll" doc:"Pause between looks for work when nothing announced any." min:"1ms"`
 	TakeoverInterval time.Duration `yaml:"takeover_interval" doc:"Pause between looks at whether other nodes live." min:"100ms"`

@@ -119,6 +119,7 @@ func TestProblems(t *testing.T) {
 		"bad number":               {"paging: {page_size: x}\n", nil, []string{"paging.page_size: \"x\" is not a whole number"}},
 		"too small":                {"paging: {page_size: 0}\n", nil, []string{"vnfm.yaml:1: paging.page_size: 0 is less than the least value, 1"}},
 		"verified too often":       {"verify: {interval: 10ms}\n", nil, []string{"vnfm.yaml:1: verify.interval: 10ms is shorter than a second"}},
+		"too slow":                 {"openstack: {requests_per_second: 0.5}\n", nil, []string{"vnfm.yaml:1: openstack.requests_per_second: 0.5 is less than one; 0 is no limit"}},
 		"too large":                {"auth: {keystone: {timeout: 10m}}\n", nil, []string{"auth.keystone.timeout: 10m0s is more than the greatest value, 5m"}},
 		"one of":                   {"log: {level: loud}\n", nil, []string{"log.level: \"loud\" is none of debug, info, warn, error"}},
 		"none beyond loopback":     {"listen: 0.0.0.0:9890\n", nil, []string{"auth.mode: without authentication (none) the API listens on loopback only, and listen is 0.0.0.0:9890"}},

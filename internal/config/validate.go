@@ -205,8 +205,12 @@ func (c *Config) checkRest(bad report) {
 			bad("debug.listen", "%q is no loopback address with a port, such as 127.0.0.1:6060", c.Debug.Listen)
 		}
 	}
-	if o := c.Openstack; o.PollMin > o.PollMax {
+	o := c.Openstack
+	if o.PollMin > o.PollMax {
 		bad("openstack.poll_min", "%s is longer than poll_max, %s", o.PollMin, o.PollMax)
+	}
+	if r := o.RequestsPerSecond; r > 0 && r < 1 {
+		bad("openstack.requests_per_second", "%v is less than one; 0 is no limit", r)
 	}
 	checkHosts(bad, "vnf_package.uri_hosts", c.VNFPackage.URIHosts)
 	checkPrefixes(bad, "vnf_package.uri_allow", c.VNFPackage.URIAllow)

@@ -29,6 +29,9 @@ type Verifications interface {
 // verifications are what was last seen of instances; each has its instance's id.
 var verifications = &resource{path: "/vnfm/v1/verifications", schema: "Verification", strict: true, complex: []string{"differences"}}
 
+// verifyPath is where an instance is verified now.
+const verifyPath = "/vnfm/v1/vnf_instances/{vnfInstanceId}/verify"
+
 // verification is a Verification (vnfm.yaml) that was made just now.
 type verification struct {
 	VnfInstanceID   string           `json:"vnfInstanceId"`
@@ -69,7 +72,7 @@ func (s *server) verifyRoutes(r chi.Router) {
 		}
 	}
 	if s.deps.Verifier != nil {
-		r.Get("/vnfm/v1/vnf_instances/{vnfInstanceId}/verify", answered(func(r *http.Request) (writer, error) {
+		r.Get(verifyPath, answered(func(r *http.Request) (writer, error) {
 			v, err := s.deps.Verifier.Verify(r.Context(), callOf(r.Context()).scope, chi.URLParam(r, "vnfInstanceId"))
 			if err != nil {
 				return nil, err

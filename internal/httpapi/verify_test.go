@@ -44,8 +44,10 @@ const differs = `{"vnfInstanceId":"` + known + `","vimId":"vim","result":"DIFFER
 	"differenceCount":1,"differences":[{"kind":"MISSING","part":"VNFC","id":"c","name":"VDU","recorded":"server s","found":"no such server",
 	"resource":{"vimConnectionId":"vim","resourceId":"s","vimLevelResourceType":"OS::Nova::Server"},"mend":{"operation":"HEAL","vnfcInstanceId":["c"]}}]}`
 
+const verifyOf = "/vnfm/v1/vnf_instances/"
+
 func TestVerify(t *testing.T) {
-	const verify = "/vnfm/v1/vnf_instances/"
+	const verify = verifyOf
 	for _, tt := range []struct {
 		target string
 		err    error
@@ -93,16 +95,23 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyRoles has readers look, of their own project, and nobody else.
+// TestVerifyRoles has readers see what was seen, and operators look now, of their own project, and nobody else.
 func TestVerifyRoles(t *testing.T) {
-	for _, target := range []string{"/vnfm/v1/vnf_instances/" + known + "/verify", "/vnfm/v1/verifications/" + known, "/vnfm/v1/verifications"} {
+	for target, role := range map[string]lcm.Role{
+		verifyOf + known + "/verify": lcm.RoleOperator, "/vnfm/v1/verifications/" + known: lcm.RoleReader, "/vnfm/v1/verifications": lcm.RoleReader,
+	} {
 		f := newFake()
-		h := f.handler(Config{Auth: NewBasic(map[string]BasicUser{"r": {Password: "p", ProjectID: "mine", Role: lcm.RoleReader}})})
+		h := f.handler(Config{Auth: NewBasic(map[string]BasicUser{
+			"r": {Password: "p", ProjectID: "mine", Role: role}, "s": {Password: "p", ProjectID: "mine", Role: lcm.RoleReader},
+		})})
+		if res := ask(t, h, http.MethodGet, target, "", "Authorization: Basic czpw"); (res.StatusCode == 403) != (role > lcm.RoleReader) {
+			t.Errorf("%s as a reader: %d %s", target, res.StatusCode, content(t, res))
+		}
 		if res := ask(t, h, http.MethodGet, target, ""); res.StatusCode != 401 {
 			t.Errorf("%s without credentials: %d", target, res.StatusCode)
 		}
 		if res := ask(t, h, http.MethodGet, target, "", "Authorization: Basic cjpw"); res.StatusCode != 200 {
-			t.Errorf("%s as a reader: %d %s", target, res.StatusCode, content(t, res))
+			t.Errorf("%s as %s: %d %s", target, role, res.StatusCode, content(t, res))
 		}
 		if f.scope.ProjectID != "mine" || f.scope.Admin {
 			t.Errorf("%s: scope %+v", target, f.scope)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -136,11 +137,20 @@ type Verifications interface {
 	VerifyTurn(ctx context.Context) (VerifyTurn, error)
 }
 
-// VerifyTurn is one node's turn to verify all instances.
+// Due says which instances are to be verified: those that are INSTANTIATED in a VIM, have no active op occ, and were not looked
+// at since Before.
+type Due struct {
+	Before time.Time
+	// Changed has those, too, that have never been looked at or have changed since. All instances are read for them.
+	Changed bool
+}
+
+// VerifyTurn is one node's turn to verify all instances. An error ends it.
 type VerifyTurn interface {
-	// Due returns the ids of instances that are INSTANTIATED, have no active op occ, and have not been looked at since before,
-	// or have changed since they were: at most limit, in the order of ids, after the one given. An error ends the turn.
-	Due(ctx context.Context, before time.Time, after string, limit int) ([]string, error)
+	// VIMs returns the ids of the VIMs that have instances that are due.
+	VIMs(ctx context.Context, due Due) ([]string, error)
+	// Due returns the ids of instances of a VIM that are due: at most limit, in the order of ids, after the one given.
+	Due(ctx context.Context, due Due, vimID, after string, limit int) ([]string, error)
 	// End lets others have the turn.
 	End()
 }
@@ -155,19 +165,48 @@ type Inspector struct {
 	Infra    InfraDrivers
 	Records  Verifications
 	Timeout  time.Duration // of one instance's verification; 0 means no limit
+	Parallel int           // looks that are asked for (Verify) at a time, further ones wait; 0 means no limit
 	Now      func() time.Time
 	Log      *slog.Logger
 	// Observe, if set, is told of each instance that was looked at: whether it was "same", "differs", or "failed" to be verified.
 	Observe func(outcome string)
 	// ObserveDiffering, if set, is told by Watch how many instances of each VIM differ.
 	ObserveDiffering func(byVim map[string]int)
+
+	flights flights
+	begun   sync.Once
+	asked   chan struct{} // a slot for each look that is asked for; nil means no limit
 }
 
 // Verify looks at a VNF instance, and keeps what it sees. Not found. Conflict: it is not INSTANTIATED, or an operation is under
 // way or has failed and is not ended (FAILED_TEMP): what it consists of is not settled. Unsupported, with status 404: its
-// VIM's driver cannot verify. Terminal, with status 502, and retryable: the VIM refuses, or does not answer.
+// VIM's driver cannot verify. Terminal, with status 502, and retryable: the VIM refuses, or does not answer. Those who ask for
+// the same instance at the same time share one look and its result, which is not to be changed.
 func (n *Inspector) Verify(ctx context.Context, scope Scope, id string) (*Verification, error) {
-	i, err := n.Instances.Instance(ctx, scope, id)
+	if _, err := n.Instances.Instance(ctx, scope, id); err != nil {
+		return nil, err
+	}
+	n.begun.Do(func() {
+		if n.Parallel > 0 {
+			n.asked = make(chan struct{}, n.Parallel)
+		}
+	})
+	return n.flights.share(ctx, id, func(ctx context.Context) (*Verification, error) {
+		if n.asked != nil {
+			select {
+			case n.asked <- struct{}{}:
+				defer func() { <-n.asked }()
+			case <-ctx.Done():
+				return nil, fmt.Errorf("wait to verify VNF instance %s: %w", id, ctx.Err())
+			}
+		}
+		return n.verify(ctx, id)
+	})
+}
+
+// verify is Verify on nobody's behalf.
+func (n *Inspector) verify(ctx context.Context, id string) (*Verification, error) {
+	i, err := n.Instances.Instance(ctx, Scope{Admin: true}, id)
 	if err != nil {
 		return nil, err
 	}

@@ -51,11 +51,11 @@ const (
 // The bounds of what a VIM's extra may say of them.
 const (
 	mostConcurrent     = 10000
-	leastPerSecond     = 0.01
+	leastPerSecond     = 1
 	mostPerSecond      = 1e6
 	notALimit          = "Invalid input for extra. Reason: %s must be a %s, not %s."
 	aWholeNumber       = "whole number from 1 to 10000"
-	aNumberOfPerSecond = "number from 0.01 to 1000000"
+	aNumberOfPerSecond = "number from 1 to 1000000"
 )
 
 // VimLimits are the limits of calls to a VIM from one process; what is 0 is left to the configuration.

@@ -16,7 +16,8 @@ func TestVimLimits(t *testing.T) {
 	}{
 		{nil, nil, VimLimits{}, false},
 		{"None", "", VimLimits{}, false},
-		{8.0, 0.5, VimLimits{8, 0.5}, false},
+		{8.0, 1.0, VimLimits{8, 1}, false},
+		{8.0, 1.5, VimLimits{8, 1.5}, false},
 		{"8", " 20 ", VimLimits{8, 20}, false},
 		{json.Number("8"), json.Number("1e3"), VimLimits{8, 1000}, false},
 		{10000, 1e6, VimLimits{10000, 1e6}, false},
@@ -28,6 +29,7 @@ func TestVimLimits(t *testing.T) {
 		{true, nil, VimLimits{}, true},
 		{[]any{1.0}, nil, VimLimits{}, true},
 		{nil, 0.0, VimLimits{}, true},
+		{nil, 0.99, VimLimits{}, true},
 		{nil, "NaN", VimLimits{}, true},
 		{nil, "Inf", VimLimits{}, true},
 		{nil, map[string]any{}, VimLimits{}, true},

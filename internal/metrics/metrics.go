@@ -126,6 +126,16 @@ func (m *Metrics) Circuit(vimID, region, service, state string) {
 // Login records a login to a VIM: ok, refused or failed.
 func (m *Metrics) Login(vimID, outcome string) { m.vimLogins.WithLabelValues(vimID, outcome).Inc() }
 
+// Forget drops the series of a VIM that is not called any more.
+func (m *Metrics) Forget(vimID string) {
+	of := prometheus.Labels{"vim": vimID}
+	m.vimCalls.DeletePartialMatch(of)
+	m.vimQueue.DeletePartialMatch(of)
+	m.vimRefused.DeletePartialMatch(of)
+	m.vimCircuit.DeletePartialMatch(of)
+	m.vimLogins.DeletePartialMatch(of)
+}
+
 // Delivery records n attempts at deliveries of notifications; age is the time since their events.
 func (m *Metrics) Delivery(outcome string, n int, age time.Duration) {
 	m.deliveries.WithLabelValues(outcome).Add(float64(n))

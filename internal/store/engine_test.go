@@ -43,6 +43,7 @@ type memoryVIM struct {
 	hook    func(step string, x *lcm.Execution) (lcm.Progress, error)
 	hang    bool          // creating never returns
 	timeout time.Duration // of creating
+	turn    func(ctx context.Context, x *lcm.Execution) (func(), lcm.Progress)
 }
 
 // Driver lets the VIM be the only one of a registry.
@@ -55,7 +56,7 @@ func (m *memoryVIM) Can(sol003.LcmOperationType, bool) bool { return true }
 func (m *memoryVIM) Leaving(*lcm.Execution) ([]lcm.Step, error) { return nil, nil }
 
 func (m *memoryVIM) step(name string, effect bool, f func(x *lcm.Execution)) lcm.Step {
-	return lcm.Step{Name: name, Effect: effect, Run: func(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	return lcm.Step{Name: name, Effect: effect, Turn: m.turn, Run: func(_ context.Context, x *lcm.Execution) (lcm.Progress, error) {
 		if m.hook != nil {
 			if p, err := m.hook(name, x); err != nil || !p.Finished() {
 				return p, err

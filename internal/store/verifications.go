@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -151,7 +152,10 @@ func (s *Store) Differing(ctx context.Context) (map[string]int, error) {
 }
 
 // verifyTurn is the session that holds the lock: whoever loses it loses the turn.
-type verifyTurn struct{ conn *pgxpool.Conn }
+type verifyTurn struct {
+	mu   sync.Mutex // a session does one thing at a time
+	conn *pgxpool.Conn
+}
 
 // VerifyTurn implements lcm.Verifications. The turn holds one connection, and ends with it.
 func (s *Store) VerifyTurn(ctx context.Context) (lcm.VerifyTurn, error) {
@@ -168,16 +172,44 @@ func (s *Store) VerifyTurn(ctx context.Context) (lcm.VerifyTurn, error) {
 		conn.Release()
 		return nil, nil //nolint:nilnil // somebody else's turn is no error
 	}
-	return &verifyTurn{conn}, nil
+	return &verifyTurn{conn: conn}, nil
+}
+
+// What is due ($1: the time before which it was looked at). The first reads what was looked at before that time, and no more:
+// mostly nothing. The other one reads all instances, by a VIM's index.
+const (
+	dueByTime = ` FROM verifications v JOIN vnf_instances i ON i.id = v.vnf_instance_id
+		WHERE v.tried_at <= $1` + toBeVerified
+	dueAll = ` FROM vnf_instances i LEFT JOIN verifications v ON v.vnf_instance_id = i.id
+		WHERE (v.tried_at IS NULL OR v.tried_at <= $1 OR v.problem IS NULL AND v.instance_version <> i.version)` + toBeVerified
+	toBeVerified = ` AND i.instantiation_state = 'INSTANTIATED' AND i.vim_id IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM vnf_lcm_op_occs o WHERE o.vnf_instance_id = i.id AND o.active)`
+)
+
+// VIMs implements lcm.VerifyTurn.
+func (t *verifyTurn) VIMs(ctx context.Context, due lcm.Due) ([]string, error) {
+	query := `SELECT DISTINCT i.vim_id::text` + dueByTime
+	if due.Changed {
+		query = `SELECT DISTINCT i.vim_id::text` + dueAll
+	}
+	return t.list(ctx, query, due.Before)
 }
 
 // Due implements lcm.VerifyTurn.
-func (t *verifyTurn) Due(ctx context.Context, before time.Time, after string, limit int) ([]string, error) {
-	rows, err := t.conn.Query(ctx, `SELECT i.id::text FROM vnf_instances i LEFT JOIN verifications v ON v.vnf_instance_id = i.id
-		WHERE i.instantiation_state = 'INSTANTIATED' AND ($1 = '' OR i.id > nullif($1, '')::uuid)
-		AND (v.tried_at IS NULL OR v.tried_at <= $2 OR v.problem IS NULL AND v.instance_version <> i.version)
-		AND NOT EXISTS (SELECT 1 FROM vnf_lcm_op_occs o WHERE o.vnf_instance_id = i.id AND o.active)
-		ORDER BY i.id LIMIT $3`, after, before, limit)
+func (t *verifyTurn) Due(ctx context.Context, due lcm.Due, vimID, after string, limit int) ([]string, error) {
+	const next = ` AND i.vim_id = $2::uuid AND i.id > coalesce(nullif($3, ''), '00000000-0000-0000-0000-000000000000')::uuid ORDER BY i.id LIMIT $4`
+	query := `SELECT i.id::text` + dueByTime + next
+	if due.Changed {
+		query = `SELECT i.id::text` + dueAll + next
+	}
+	return t.list(ctx, query, due.Before, vimID, after, limit)
+}
+
+// list asks for ids.
+func (t *verifyTurn) list(ctx context.Context, query string, args ...any) ([]string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rows, err := t.conn.Query(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("look for VNF instances to verify: %w", err)
 	}

@@ -15,9 +15,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+	"github.com/seed-f1a0ccf1/vnfm/internal/store"
 )
 
 // shownVerification is a Verification as the API shows it.
@@ -314,8 +316,18 @@ func TestWatch(t *testing.T) {
 	}
 	all := slices.Concat(drifting, clean)
 	slices.Sort(all)
+	first := lcm.Due{Before: b.st.Now(), Changed: true}
+	if vims, err := turn.VIMs(ctx, first); err != nil || !slices.Equal(vims, []string{b.target.ID}) {
+		t.Errorf("VIMs with instances that are due: %v %v", vims, err)
+	}
+	if vims, err := turn.VIMs(ctx, lcm.Due{Before: b.st.Now()}); err != nil || len(vims) > 0 {
+		t.Errorf("VIMs with instances that are due by time, none having been looked at: %v %v", vims, err)
+	}
+	if due, err := turn.Due(ctx, first, uuid.NewString(), "", 4); err != nil || len(due) > 0 {
+		t.Errorf("of another VIM: %v %v", due, err)
+	}
 	for after, got := "", []string{}; ; {
-		due, err := turn.Due(ctx, b.st.Now(), after, 4)
+		due, err := turn.Due(ctx, first, b.target.ID, after, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -379,10 +391,43 @@ func TestWatch(t *testing.T) {
 		t.Fatalf("the turn is not free: %v %v", turn, err)
 	}
 	defer turn.End()
-	if due, err := turn.Due(ctx, b.st.Now().Add(-time.Hour), "", 100); err != nil || !slices.Equal(due, drifting[:1]) {
+	earlier, later := b.st.Now().Add(-time.Hour), b.st.Now().Add(time.Hour)
+	if due, err := turn.Due(ctx, lcm.Due{Before: earlier, Changed: true}, b.target.ID, "", 100); err != nil || !slices.Equal(due, drifting[:1]) {
 		t.Errorf("due are %v (%v), not %s, which has changed", due, err, drifting[0])
 	}
-	if due, err := turn.Due(ctx, b.st.Now().Add(time.Hour), "", 100); err != nil || len(due) != len(all) {
-		t.Errorf("due are %v (%v), not all", due, err)
+	if due, err := turn.Due(ctx, lcm.Due{Before: earlier}, b.target.ID, "", 100); err != nil || len(due) > 0 {
+		t.Errorf("due by time are %v (%v), not none", due, err)
+	}
+	for _, changed := range []bool{false, true} {
+		if due, err := turn.Due(ctx, lcm.Due{Before: later, Changed: changed}, b.target.ID, "", 100); err != nil || len(due) != len(all) {
+			t.Errorf("due are %v (%v), not all", due, err)
+		}
+	}
+}
+
+// TestDueByIndex has an index for either question for what is due: that which is mostly answered by nothing reads no instance.
+func TestDueByIndex(t *testing.T) {
+	b, _ := newTaskBench(t)
+	ctx := context.Background()
+	for _, fill := range []string{
+		`INSERT INTO vnf_instances (id, project_id, name, vnfd_id, vnf_pkg_id, instantiation_state, vim_id, body, attributes, created_at)
+			SELECT gen_random_uuid(), 'p', 'n', 'd', gen_random_uuid(), 'INSTANTIATED', vim, '{}', '{}', now()
+			FROM (SELECT gen_random_uuid() AS vim FROM generate_series(1, 50)) AS v, generate_series(1, 100)`,
+		`INSERT INTO verifications (vnf_instance_id, tried_at, instance_version) SELECT id, now(), 1 FROM vnf_instances`,
+		`ANALYZE vnf_instances`, `ANALYZE verifications`,
+	} {
+		if _, err := b.st.Pool.Exec(ctx, fill); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, want := range map[string]string{store.DueByTime: "verifications_tried", store.DueAll: "vnf_instances_vim"} {
+		rows, err := b.st.Pool.Query(ctx, `EXPLAIN `+query, b.st.Now().Add(-time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if text := strings.Join(plan, "\n"); err != nil || !strings.Contains(text, want) || strings.Contains(text, "Seq Scan on vnf_instances") {
+			t.Errorf("%s does not use %s (%v):\n%s", query, want, err, text)
+		}
 	}
 }

@@ -30,7 +30,7 @@ func TestLimitsOfAVIM(t *testing.T) {
 	good.Extra = map[string]any{"max_concurrent_requests": 4.0, "requests_per_second": "2.5", "area": "x"}
 	v := register(t, s, user, good)
 	_, err = s.Update(ctx, user, v.ID, lcm.VIMChange{Extra: map[string]any{"requests_per_second": "fast"}})
-	refused(t, err, lcm.KindInvalid, `Invalid input for extra. Reason: requests_per_second must be a number from 0.01 to 1000000, not "fast".`)
+	refused(t, err, lcm.KindInvalid, `Invalid input for extra. Reason: requests_per_second must be a number from 1 to 1000000, not "fast".`)
 
 	// What a request brings along is not for it to say.
 	target, err := s.Resolve(ctx, user, []sol003.VimConnectionInfo{{Id: "c", VimId: v.ID, Extra: map[string]any{

@@ -2,6 +2,7 @@ package vim
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ func (s *Service) probeAll(ctx context.Context) {
 		}
 		return
 	}
+	s.shy.keep(list)
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, s.cfg.MonitorParallel)
 	for _, v := range list {
@@ -93,7 +95,7 @@ type refusal struct {
 }
 
 // mostShy bounds the pause between two probes with refused credentials.
-const mostShy = time.Hour
+const mostShy = 5 * time.Minute
 
 // wait tells whether a VIM is not to be probed yet.
 func (r *refusals) wait(v lcm.VIM, now time.Time) bool {
@@ -101,6 +103,17 @@ func (r *refusals) wait(v lcm.VIM, now time.Time) bool {
 	defer r.mu.Unlock()
 	was, ok := r.vims[v.ID]
 	return ok && was.version == v.Version && now.Before(was.until)
+}
+
+// keep forgets all but the VIMs that there are.
+func (r *refusals) keep(list []lcm.VIM) {
+	there := make(map[string]bool, len(list))
+	for _, v := range list {
+		there[v.ID] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.vims, func(id string, _ refusal) bool { return !there[id] })
 }
 
 // note takes note of a probe's outcome: the pause after a refusal is four intervals, and four times as long each time.

@@ -187,6 +187,13 @@ func apiServer(t *testing.T) *httptest.Server {
 		}
 	})
 	mux.HandleFunc("POST /oidc/token", func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TLS.PeerCertificates) > 0 {
+			t.Error("the issuer is shown the VIM's certificate")
+		}
+		if r.FormValue("grant_type") == "client_credentials" && r.FormValue("client_id") == "c" && r.FormValue("client_secret") == "cs" {
+			_, _ = w.Write([]byte(`{"access_token":"idt0ken"}`))
+			return
+		}
 		if r.FormValue("grant_type") != "password" || r.FormValue("username") != "u" || r.FormValue("password") != "geheim" || r.FormValue("client_id") != "c" || r.FormValue("client_secret") != "cs" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -225,6 +232,9 @@ func TestKubernetesProbe(t *testing.T) {
 		{name: "certificate", auth: map[string]any{"client_cert": cert, "client_key": key, "ssl_ca_cert": ca}, regions: all},
 		{name: "half a certificate", auth: map[string]any{"client_cert": cert, "ssl_ca_cert": ca}, kind: lcm.KindInvalid, says: "client_cert and client_key"},
 		{name: "OpenID Connect", auth: map[string]any{"username": "u", "password": "geheim", "oidc_token_url": srv.URL + "/oidc/token", "client_id": "c", "client_secret": "cs", "ssl_ca_cert": ca}, regions: all},
+		{name: "OpenID Connect, of the client", auth: map[string]any{"oidc_token_url": srv.URL + "/oidc/token", "client_id": "c", "client_secret": "cs", "ssl_ca_cert": ca}, regions: all},
+		{name: "OpenID Connect beside a certificate", auth: map[string]any{"oidc_token_url": srv.URL + "/oidc/token", "client_id": "c", "client_secret": "cs", "ssl_ca_cert": ca, "client_cert": cert, "client_key": key}, regions: all},
+		{name: "OpenID Connect, nobody vouches for the issuer", auth: map[string]any{"oidc_token_url": srv.URL + "/oidc/token", "client_id": "c", "client_secret": "cs", "ssl_ca_cert": "None"}, kind: lcm.KindUnavailable, says: "certificate"},
 		{name: "OpenID Connect refused", auth: map[string]any{"username": "u", "password": "falsch", "oidc_token_url": srv.URL + "/oidc/token", "client_id": "c", "ssl_ca_cert": ca}, kind: lcm.KindInvalid, says: "401"},
 		{name: "may not list", auth: map[string]any{"bearer_token": "small", "ssl_ca_cert": ca}, regions: []string{"own"}},
 		{name: "wrong token", auth: map[string]any{"bearer_token": "falsch", "ssl_ca_cert": ca}, kind: lcm.KindInvalid, says: "/api/ answered 401 Unauthorized"},

@@ -16,9 +16,10 @@ import (
 // "nova", "neutron", "cinder"; "*" is every API. OS::Glance::Image with the
 // action create acts on an image's upload or import. For a resource type and for
 // "stack" the effects fail, hang, slow and quota act inside Heat; http, reset,
-// truncate and late always act on API requests (for "stack": requests under
+// truncate, late and lost always act on API requests (for "stack": requests under
 // /stacks), as do slow and hang of an API. What is slow is done after the delay,
-// what is late is done at once and answered after it.
+// what is late is done at once and answered after it; what is lost is not
+// answered, the connection being reset at once, and is done after the delay.
 type Fault struct {
 	ID           string `json:"id,omitempty"`
 	ResourceType string `json:"resource_type"`
@@ -31,9 +32,9 @@ type Fault struct {
 	// Request narrows a fault of API requests to those whose method and path match
 	// this regular expression: "^PUT .*/stacks/[^/]+/[^/]+$" are updates of stacks.
 	Request string `json:"request,omitempty"`
-	// Effect is fail, hang, slow, late, http, reset, truncate or quota.
+	// Effect is fail, hang, slow, late, lost, http, reset, truncate or quota.
 	Effect string `json:"effect"`
-	// Delay of slow and late; a hang with a delay ends after it, one without when
+	// Delay of slow, late and lost; a hang with a delay ends after it, one without when
 	// the fault is removed.
 	Delay Duration `json:"delay,omitempty"`
 	// Status is the HTTP status of the effect http; 503 if zero.
@@ -94,9 +95,10 @@ const (
 	EffectTruncate = "truncate"
 	EffectQuota    = "quota"
 	EffectLate     = "late"
+	EffectLost     = "lost"
 )
 
-var effects = []string{EffectFail, EffectHang, EffectSlow, EffectHTTP, EffectReset, EffectTruncate, EffectQuota, EffectLate}
+var effects = []string{EffectFail, EffectHang, EffectSlow, EffectHTTP, EffectReset, EffectTruncate, EffectQuota, EffectLate, EffectLost}
 
 var apiNames = []string{"keystone", "glance", "heat", "nova", "neutron", "cinder", "*"}
 
@@ -167,7 +169,7 @@ func (f *Fault) matches(action string, names []string) bool {
 
 func (f *Fault) onRequest() bool {
 	switch f.Effect {
-	case EffectHTTP, EffectReset, EffectTruncate, EffectLate:
+	case EffectHTTP, EffectReset, EffectTruncate, EffectLate, EffectLost:
 		return true
 	}
 	return slices.Contains(apiNames, f.ResourceType)

@@ -75,6 +75,25 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// TestLost does later what has not been answered.
+func TestLost(t *testing.T) {
+	clock := &stepClock{now: time.Now()}
+	l := boot(t, Config{Clock: clock})
+	l.srv.Cloud.AddFault(Fault{
+		ResourceType: "heat", Request: "^POST .*/stacks$", Effect: EffectLost, Delay: Duration(time.Minute), Times: 1,
+	})
+	res, _, err := l.try("POST", "/orchestration/v1/"+l.project+"/stacks", with(text("resources: {}\n"), "stack_name", "lost"))
+	if err == nil {
+		t.Fatalf("answered: %d", res.StatusCode)
+	}
+	l.until("awaited", clock.waiting)
+	if n := l.srv.Cloud.State().Counts["stacks"]; n != 0 {
+		t.Errorf("%d stacks already", n)
+	}
+	clock.advance(2 * time.Minute)
+	l.until("made", func() bool { return l.srv.Cloud.State().Counts["stacks"] == 1 })
+}
+
 // TestHangs has things hang until the fault is taken away, also one that has fired as often as it was to.
 func TestHangs(t *testing.T) {
 	l := boot(t, Config{})

@@ -316,6 +316,23 @@ func (c *Cloud) misbehave(w http.ResponseWriter, r *http.Request, next http.Hand
 		shape(w, quotaError(service, reason))
 	case EffectReset:
 		reset(w)
+	case EffectLost:
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		route := chi.NewRouteContext() // the request's own goes to others when it ends
+		route.Routes = chi.RouteContext(r.Context()).Routes
+		again := r.Clone(context.WithValue(context.WithoutCancel(r.Context()), chi.RouteCtxKey, route))
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		c.mu.Lock()
+		c.goFunc(func() {
+			if c.sleep(c.ctx, time.Duration(f.Delay)) == nil {
+				next.ServeHTTP(httptest.NewRecorder(), again)
+			}
+		})
+		c.mu.Unlock()
+		reset(w)
 	case EffectLate:
 		rec := httptest.NewRecorder()
 		next.ServeHTTP(rec, r.WithContext(context.WithoutCancel(r.Context())))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 	"time"
 
@@ -40,8 +41,11 @@ type account struct {
 	renewAt  time.Time
 	until    time.Time
 	catalog  *tokens.ServiceCatalog
+	edition  int // of the catalogue
 	logins   int // how many have come off
 	attempt  *attempt
+	tried    time.Time // when the last login was begun
+	used     time.Time // when it was last asked for; the driver's lock is held
 	refused  string    // why Keystone refuses the credentials
 	doubt    time.Time // until when that may be since they have been changed, there and in the VIM's registration
 	refusing time.Time // until when they are not tried again
@@ -53,7 +57,8 @@ type account struct {
 type attempt struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // once done is closed
+	id     string // the token, once done is closed
+	err    error  // or why there is none
 }
 
 // newAccount makes the account of a VIM; it logs in when a token is needed. Terminal: the VIM's registration is of no use.
@@ -83,7 +88,7 @@ func (d *Driver) newAccount(t *lcm.VimTarget) (*account, error) {
 func (a *account) guard(region, service string) http.RoundTripper {
 	return guarded{
 		throttle: a.throttle, circuit: a.driver.circuitOf(circuitKey{a.key.vim, region, service}),
-		crew: a.driver.crew, observer: a.driver.cfg.Observer, next: a.wire,
+		crew: a.driver.crew, observer: a.driver.cfg.Observer, timeout: a.driver.cfg.CallTimeout, next: a.wire,
 	}
 }
 
@@ -92,7 +97,7 @@ func (a *account) guard(region, service string) http.RoundTripper {
 const loginPatience = 3 * time.Second
 
 // token returns a token that is good for a while yet. Terminal when Keystone refuses the credentials, retryable when it
-// does not answer; a token that is still good is used for as long as there is no other.
+// does not answer; nobody waits for a new one while the one there is is still good.
 func (a *account) token(ctx context.Context) (string, error) {
 	a.mu.Lock()
 	now := time.Now()
@@ -111,28 +116,29 @@ func (a *account) token(ctx context.Context) (string, error) {
 		}
 		return "", a.refusal(now)
 	}
+	if id != "" {
+		if now.Sub(a.tried) >= renewEvery {
+			a.login()
+		}
+		a.mu.Unlock()
+		return id, nil
+	}
 	at := a.login()
 	a.mu.Unlock()
 	timer := time.NewTimer(loginPatience)
 	defer timer.Stop()
-	err := error(nil)
 	select {
 	case <-at.done:
-		if err = at.err; err == nil {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			return a.id, nil
-		}
+		return at.id, at.err
 	case <-timer.C:
-		err = lcm.Errorf(lcm.KindRetryable, "VIM %s: cannot log in: Keystone has not answered for %s", a.name, loginPatience)
+		return "", lcm.Errorf(lcm.KindRetryable, "VIM %s: cannot log in: Keystone has not answered for %s", a.name, loginPatience)
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	if id != "" {
-		return id, nil
-	}
-	return "", err
 }
+
+// renewEvery is how often it is tried to replace a token that is still good.
+const renewEvery = time.Second
 
 // login begins to log in, unless somebody does already; a.mu is held. It goes on whoever of those who wait for it goes
 // away.
@@ -145,17 +151,17 @@ func (a *account) login() *attempt {
 	if a.closed {
 		cancel()
 	}
-	a.attempt = at
+	a.attempt, a.tried = at, time.Now()
 	go func() {
 		defer close(at.done)
 		defer cancel()
-		at.err = a.authenticate(ctx)
+		at.id, at.err = a.authenticate(ctx)
 	}()
 	return at
 }
 
-// authenticate logs in and keeps the outcome.
-func (a *account) authenticate(ctx context.Context) error {
+// authenticate logs in, keeps the outcome and returns the token.
+func (a *account) authenticate(ctx context.Context) (string, error) {
 	created := tokens.Create(ctx, a.identity, a.options)
 	id, err := created.ExtractTokenID()
 	var issued *tokens.Token
@@ -171,20 +177,24 @@ func (a *account) authenticate(ctx context.Context) error {
 	a.attempt = nil
 	now := time.Now()
 	if err == nil {
-		a.id, a.catalog = id, catalog
+		a.id = id
 		a.logins++
+		if a.catalog == nil || !reflect.DeepEqual(a.catalog, catalog) {
+			a.catalog = catalog
+			a.edition++
+		}
 		// Keystone's clock need not be ours: what counts is for how long the token is good.
 		life := lifetime(created, issued.ExpiresAt, now)
 		a.until, a.renewAt = now.Add(life), now.Add(life-min(time.Minute, life/10))
 		a.observe("ok")
-		return nil
+		return id, nil
 	}
 	if !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && !gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
 		if a.closed { // and the login cut off
-			return lcm.Errorf(lcm.KindRetryable, "VIM %s: cannot log in: its registration has just been changed", a.name)
+			return "", lcm.Errorf(lcm.KindRetryable, "VIM %s: cannot log in: its registration has just been changed", a.name)
 		}
 		a.observe("failed")
-		return (&cloud{name: a.name}).wrap("log in", unwrapped(err))
+		return "", (&cloud{name: a.name}).wrap("log in", unwrapped(err))
 	}
 	// Who asks Keystone again and again with what it refuses locks the account.
 	a.observe("refused")
@@ -195,7 +205,7 @@ func (a *account) authenticate(ctx context.Context) error {
 	if a.logins > 0 {
 		a.doubt = now.Add(inDoubt)
 	}
-	return a.refusal(now)
+	return "", a.refusal(now)
 }
 
 // inDoubt is for how long credentials that were good and are refused now may have been changed: a step that is run again
@@ -247,7 +257,7 @@ const (
 func (a *account) reject(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.id != id {
+	if id == "" || a.id != id {
 		return true
 	}
 	if !a.rejections.Allow() {
@@ -257,11 +267,11 @@ func (a *account) reject(id string) bool {
 	return true
 }
 
-// services returns the catalogue, and which login it is of.
+// services returns the catalogue, and which edition it is.
 func (a *account) services() (*tokens.ServiceCatalog, int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.catalog, a.logins
+	return a.catalog, a.edition
 }
 
 // cloud returns the client of a region.

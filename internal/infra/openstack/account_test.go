@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -238,7 +239,11 @@ func TestTokenOutlivesKeystone(t *testing.T) {
 		allGood(t, all(t.Context(), 1, d, wired()))
 		w.set(of("keystone", hang))
 		time.Sleep(59*time.Minute + 30*time.Second)
+		begun := time.Now()
 		allGood(t, all(t.Context(), 10, d, wired())) // it is still good
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("waited for %s", took)
+		}
 		time.Sleep(30 * time.Second)
 		for _, err := range all(t.Context(), 10, d, wired()) {
 			if !lcm.Is(err, lcm.KindRetryable) || !strings.Contains(err.Error(), "VIM VIM0: cannot log in") {
@@ -388,6 +393,113 @@ func TestRefusedForEver(t *testing.T) {
 		}
 		if n, _ := w.count(); n > 1+rejectionsAtOnce+12+1 {
 			t.Errorf("%d logins in a minute", n)
+		}
+	})
+}
+
+// TestTokenOfTheAttempt has a token be refused between the end of the login and its use: who has waited gets what the login has
+// brought, and rejecting nothing costs nothing.
+func TestTokenOfTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		d := w.driver(Config{})
+		defer d.Close()
+		a, err := d.accountOf(wired())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				id, err := a.token(t.Context())
+				if err != nil || id == "" {
+					t.Errorf("token %q, %v", id, err)
+				}
+				a.reject(id)
+			})
+		}
+		wg.Wait()
+		a.mu.Lock()
+		a.id = ""
+		a.mu.Unlock()
+		time.Sleep(time.Hour)
+		for range 2 * rejectionsAtOnce {
+			if !a.reject("") {
+				t.Fatal("nothing is refused")
+			}
+		}
+		if a.rejections.Tokens() < rejectionsAtOnce {
+			t.Errorf("%g rejections are left", a.rejections.Tokens())
+		}
+	})
+}
+
+// TestChangedVIM has a VIM be registered anew while its service does not answer: what is known of the old one's services is not
+// held against the new one, and who has read the old registration does not bring it back.
+func TestChangedVIM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, seen := newWires(), &states{}
+		d := w.driver(Config{Observer: seen, BreakerFailures: 1, BreakerOpenFor: time.Hour})
+		defer d.Close()
+		allGood(t, all(t.Context(), 1, d, wired()))
+		w.set(of("heat-one", faulty(http.StatusServiceUnavailable, "Retry-After", "300")))
+		_ = call(t.Context(), d, wired())
+		w.set(of("keystone", faulty(http.StatusInternalServerError)))
+		w.revoke()
+		two := wired()
+		two.Region = "Two"
+		_ = call(t.Context(), d, two)
+		w.set(nil)
+		opened(t, call(t.Context(), d, two), "HTTP status 500")
+		changed := wired()
+		changed.Version = 2
+		allGood(t, all(t.Context(), 3, d, changed))
+		seen.mu.Lock()
+		if last := seen.seen[len(seen.seen)-1]; last != "vim  identity closed" {
+			t.Errorf("%q", seen.seen)
+		}
+		seen.mu.Unlock()
+		before, _ := w.count()
+		for _, err := range all(t.Context(), 3, d, wired()) {
+			if !lcm.Is(err, lcm.KindRetryable) || err.Error() != "VIM VIM0: its registration has just been changed" {
+				t.Errorf("%v", err)
+			}
+		}
+		logins(t, w, before)
+		if len(d.accounts) != 1 {
+			t.Errorf("%d accounts are kept", len(d.accounts))
+		}
+	})
+}
+
+// forgetful notes what it is to forget.
+type forgetful struct {
+	observed
+	forgotten []string
+}
+
+func (f *forgetful) Forget(vim string) { f.forgotten = append(f.forgotten, vim) }
+
+// TestUnusedVIM has one VIM not be used for long, beside one that is.
+func TestUnusedVIM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, seen := newWires(), &forgetful{}
+		d := w.driver(Config{Observer: seen})
+		defer d.Close()
+		other := wired()
+		other.ID = "other"
+		allGood(t, all(t.Context(), 1, d, other))
+		for range 70 {
+			allGood(t, all(t.Context(), 1, d, wired()))
+			time.Sleep(time.Minute)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if len(d.accounts) != 1 || len(d.throats) != 1 || len(d.newest) != 1 || len(d.crew.heard) != 1 || len(d.circuits) != 2 {
+			t.Errorf("%v %v %v %v %v", d.accounts, d.throats, d.newest, d.crew.heard, d.circuits)
+		}
+		if !slices.Equal(seen.forgotten, []string{"other"}) {
+			t.Errorf("forgotten: %q", seen.forgotten)
 		}
 	})
 }

@@ -7,9 +7,11 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -22,8 +24,8 @@ type cloud struct {
 	options gophercloud.EndpointOpts
 
 	mu       sync.Mutex
-	services map[string]*gophercloud.ServiceClient
-	login    int // that the services are of
+	services map[string]*found
+	edition  int // of the catalogue that the services are of
 }
 
 // connect returns the client for the operation's VIM and region, logging in when there is no token yet. Errors: terminal
@@ -47,36 +49,87 @@ func regionOf(t *lcm.VimTarget) string {
 	return t.Region
 }
 
-// accountOf returns the account of a VIM as it is now, the same for all. Terminal: its registration is of no use.
+// accountOf returns the account of a VIM as it is now, the same for all. Terminal: its registration is of no use; retryable:
+// it has been changed since it was read.
 func (d *Driver) accountOf(t *lcm.VimTarget) (*account, error) {
 	key := accountKey{t.ID, t.Version}
 	d.mu.Lock()
-	a := d.accounts[key]
+	a, err := d.known(t)
 	d.mu.Unlock()
-	if a != nil {
-		return a, nil
+	if a != nil || err != nil {
+		return a, err
 	}
 	made, err := d.newAccount(t)
 	if err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
-	if a = d.accounts[key]; a == nil {
-		a = made
-		d.accounts[key] = a
+	defer d.mu.Unlock()
+	if a, err = d.known(t); a != nil || err != nil {
+		return a, err
 	}
-	var old []*account
-	for k, o := range d.accounts { // older versions of the VIM are of no use any more
-		if k.vim == key.vim && k.version < key.version {
-			old = append(old, o)
-			delete(d.accounts, k)
+	made.used = time.Now()
+	d.accounts[key] = made
+	return made, nil
+}
+
+// known is the account of a VIM if there is one, after what is not used any more has been let go. A version that has not been
+// seen before may be that of another cloud: what is known of the older ones' services goes. d.mu is held.
+func (d *Driver) known(t *lcm.VimTarget) (*account, error) {
+	newest, seen := d.newest[t.ID]
+	switch {
+	case seen && t.Version < newest:
+		return nil, lcm.Errorf(lcm.KindRetryable, "VIM %s: its registration has just been changed", nameOf(t))
+	case !seen || t.Version > newest:
+		d.newest[t.ID] = t.Version
+		d.retire(t.ID)
+		d.drop(func(a *account) bool { return a.key.vim == t.ID })
+	}
+	now := time.Now()
+	a := d.accounts[accountKey{t.ID, t.Version}]
+	if a != nil {
+		a.used = now
+	}
+	d.sweep(now)
+	return a, nil
+}
+
+// drop lets go of accounts; d.mu is held, and nobody waits for those whose login is under way.
+func (d *Driver) drop(which func(a *account) bool) {
+	for key, a := range d.accounts {
+		if which(a) {
+			delete(d.accounts, key)
+			d.closing.Go(a.close)
 		}
 	}
-	d.mu.Unlock()
-	for _, o := range old {
-		o.close()
+}
+
+// unused is how long a VIM has not been called when nothing of it is kept any more.
+const unused = time.Hour
+
+// sweep forgets the VIMs that have not been used for long, looking once in a while; d.mu is held.
+func (d *Driver) sweep(now time.Time) {
+	if now.Sub(d.swept) < unused/10 {
+		return
 	}
-	return a, nil
+	d.swept = now
+	d.crew.forget(now.Add(-unused))
+	d.drop(func(a *account) bool { return now.Sub(a.used) >= unused })
+	kept := map[string]bool{}
+	for key := range d.accounts {
+		kept[key.vim] = true
+	}
+	for vim := range d.newest {
+		if kept[vim] {
+			continue
+		}
+		delete(d.newest, vim)
+		delete(d.throats, vim)
+		d.retire(vim)
+		if f, ok := d.cfg.Observer.(Forgetter); ok {
+			f.Forget(vim)
+		}
+	}
 }
 
 // identityURL is the v3 endpoint that an auth_url means.
@@ -127,39 +180,72 @@ func text(m map[string]any, key string) string {
 	return s
 }
 
-// service returns the client of a service of the VIM. Terminal when the catalogue has no endpoint for the region.
-func (c *cloud) service(kind string, open func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)) (*gophercloud.ServiceClient, error) {
-	catalog, login := c.account.services()
-	c.mu.Lock()
-	if c.login != login { // another login may bring other endpoints
-		c.login, c.services = login, map[string]*gophercloud.ServiceClient{}
+// found is a client of a service, or why there is none, once done is closed.
+type found struct {
+	done   chan struct{}
+	client *gophercloud.ServiceClient
+	err    error
+	left   bool // who looked for it went away
+}
+
+// opening makes a service's client of gophercloud.
+type opening func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)
+
+// service returns the client of a service of the VIM, which one looks for and the others wait for. Terminal when the
+// catalogue has no endpoint for the region.
+func (c *cloud) service(ctx context.Context, kind string, open opening) (*gophercloud.ServiceClient, error) {
+	for {
+		catalog, edition := c.account.services()
+		c.mu.Lock()
+		if c.edition != edition { // another catalogue may have other endpoints
+			c.edition, c.services = edition, map[string]*found{}
+		}
+		f, ok := c.services[kind]
+		if !ok {
+			f = &found{done: make(chan struct{})}
+			c.services[kind] = f
+		}
+		c.mu.Unlock()
+		if !ok {
+			f.client, f.err = c.discover(ctx, kind, open, catalog)
+			f.left = ctx.Err() != nil
+			if f.err != nil {
+				c.mu.Lock()
+				if c.services[kind] == f {
+					delete(c.services, kind)
+				}
+				c.mu.Unlock()
+			}
+			close(f.done)
+			return f.client, f.err
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if f.err == nil || !f.left {
+			return f.client, f.err
+		}
 	}
-	s := c.services[kind]
-	c.mu.Unlock()
-	if s != nil {
-		return s, nil
-	}
+}
+
+// discover makes the client of a service: its endpoint is asked for its versions.
+func (c *cloud) discover(ctx context.Context, kind string, open opening, catalog *tokens.ServiceCatalog) (*gophercloud.ServiceClient, error) {
 	provider := &gophercloud.ProviderClient{HTTPClient: clientOf(authorized{c.account, c.account.guard(c.options.Region, kind)})}
 	provider.UserAgent.Prepend("vnfm")
 	provider.EndpointLocator = func(o gophercloud.EndpointOpts) (string, error) {
-		// The endpoint is asked for its versions; nobody waits for that with the lock held.
-		ctx, cancel := context.WithTimeout(context.Background(), c.driver.cfg.CallTimeout)
-		defer cancel()
 		return openstack.V3Endpoint(ctx, provider, catalog, o)
 	}
 	s, err := open(provider, c.options)
-	if err != nil {
-		if isMissingEndpoint(err) {
-			return nil, lcm.Errorf(lcm.KindTerminal, "VIM %s has no %s endpoint of the %s service in region %q", c.name, c.options.Availability, kind, c.options.Region)
-		}
+	switch {
+	case err == nil:
+		return s, nil
+	case isMissingEndpoint(err):
+		return nil, lcm.Errorf(lcm.KindTerminal, "VIM %s has no %s endpoint of the %s service in region %q", c.name, c.options.Availability, kind, c.options.Region)
+	default:
 		return nil, c.wrap("find the "+kind+" service", unwrapped(err))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.login == login {
-		c.services[kind] = s
-	}
-	return s, nil
 }
 
 func isMissingEndpoint(err error) bool {
@@ -168,22 +254,20 @@ func isMissingEndpoint(err error) bool {
 	return errors.As(err, &missing) || errors.As(err, &value)
 }
 
-func (c *cloud) heat() (*gophercloud.ServiceClient, error) {
-	return c.service("orchestration", openstack.NewOrchestrationV1)
+func (c *cloud) heat(ctx context.Context) (*gophercloud.ServiceClient, error) {
+	return c.service(ctx, "orchestration", openstack.NewOrchestrationV1)
 }
 
-func (c *cloud) glance() (*gophercloud.ServiceClient, error) {
-	return c.service("image", openstack.NewImageV2)
+func (c *cloud) glance(ctx context.Context) (*gophercloud.ServiceClient, error) {
+	return c.service(ctx, "image", openstack.NewImageV2)
 }
 
-func (c *cloud) nova() (*gophercloud.ServiceClient, error) {
-	return c.service("compute", openstack.NewComputeV2)
+func (c *cloud) nova(ctx context.Context) (*gophercloud.ServiceClient, error) {
+	return c.service(ctx, "compute", openstack.NewComputeV2)
 }
 
 // exchange makes one call to a service. A status that is not in ok is an error, classed.
 func (c *cloud) exchange(ctx context.Context, to *gophercloud.ServiceClient, doing, method string, body, answer any, ok []int, path []string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.CallTimeout)
-	defer cancel()
 	options := &gophercloud.RequestOpts{OkCodes: ok, JSONBody: body, JSONResponse: answer}
 	resp, err := to.Request(ctx, method, to.ServiceURL(path...), options)
 	if err != nil {

@@ -25,6 +25,8 @@ type circuit struct {
 	key      circuitKey
 	observer Observer
 	openFor  time.Duration
+	dial     time.Duration // what making a connection may take
+	call     time.Duration // and what a call may
 
 	mu       sync.Mutex
 	breaker  *gobreaker.TwoStepCircuitBreaker[struct{}]
@@ -32,6 +34,7 @@ type circuit struct {
 	failing  time.Time // since when there have been failures and no answer
 	said     string    // the last failure
 	opened   time.Time
+	retired  bool // it is nobody's any more
 	dead     bool // nothing has been answered for as long as the call waited that failed last
 	busy     time.Time
 }
@@ -44,7 +47,7 @@ var (
 )
 
 func newCircuit(key circuitKey, cfg Config) *circuit {
-	c := &circuit{key: key, observer: cfg.Observer, openFor: cfg.BreakerOpenFor}
+	c := &circuit{key: key, observer: cfg.Observer, openFor: cfg.BreakerOpenFor, dial: cfg.DialTimeout, call: cfg.CallTimeout}
 	c.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1, Timeout: cfg.BreakerOpenFor,
 		ReadyToTrip: func(n gobreaker.Counts) bool {
@@ -55,7 +58,7 @@ func newCircuit(key circuitKey, cfg Config) *circuit {
 			if to == gobreaker.StateOpen {
 				c.opened = time.Now()
 			}
-			if c.observer != nil {
+			if c.observer != nil && !c.retired {
 				c.observer.Circuit(key.vim, key.region, key.service, to.String())
 			}
 		},
@@ -73,6 +76,26 @@ func (d *Driver) circuitOf(key circuitKey) *circuit {
 		d.circuits[key] = c
 	}
 	return c
+}
+
+// retire ends the circuits of a VIM: who calls it from now on gets new ones. d.mu is held.
+func (d *Driver) retire(vim string) {
+	for key, c := range d.circuits {
+		if key.vim == vim {
+			delete(d.circuits, key)
+			c.retire()
+		}
+	}
+}
+
+// retire has the circuit tell of its state no more; it is closed, as whoever looks at it from now on shall see.
+func (c *circuit) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired = true
+	if c.observer != nil && c.breaker.State() != gobreaker.StateClosed {
+		c.observer.Circuit(c.key.vim, c.key.region, c.key.service, gobreaker.StateClosed.String())
+	}
 }
 
 // uncalledError says why a service has not been called, and for how long it is not going to be.
@@ -149,16 +172,18 @@ func (c *circuit) where() string {
 	return c.key.service + " (" + c.key.region + ")"
 }
 
-// waited is how long a call must have waited for its running out of time to say something about the service.
-const waited = time.Second
-
+// report takes note of what has become of a call that ctx, its caller's, is of. When the caller has run out of time and not
+// the call, that is a failure only if a connection would have been made by then, and silence only if the call's own time
+// would have been over as well.
 func (c *circuit) report(ctx context.Context, begun time.Time, done func(error), resp *http.Response, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	var untrusted *tls.CertificateVerificationError
 	var network net.Error
+	took := now.Sub(begun)
 	late := errors.Is(err, context.DeadlineExceeded)
+	callers := err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && took < c.call
 	switch {
 	case err == nil:
 		if again, ok := retryAfter(resp); ok {
@@ -174,11 +199,11 @@ func (c *circuit) report(ctx context.Context, begun time.Time, done func(error),
 		c.answered, c.failing = now, time.Time{}
 		done(nil)
 		return
-	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled), late && now.Sub(begun) < waited:
+	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled), callers && took < c.dial:
 		done(errNeither)
 		return
 	case late:
-		c.said = fmt.Sprintf("no answer within %s", now.Sub(begun).Round(100*time.Millisecond))
+		c.said = fmt.Sprintf("no answer within %s", took.Round(100*time.Millisecond))
 	default:
 		late = errors.As(err, &network) && network.Timeout()
 		c.said = breakage(err)
@@ -186,7 +211,7 @@ func (c *circuit) report(ctx context.Context, begun time.Time, done func(error),
 	if c.failing.IsZero() {
 		c.failing = begun
 	}
-	c.dead = late && c.answered.Before(begun)
+	c.dead = late && !callers && c.answered.Before(begun)
 	done(errFailure)
 	c.dead = false
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -45,7 +46,7 @@ func (s *states) Refused(_, why string) {
 	s.refused[why]++
 }
 
-func broken(status int, header ...string) func(req *http.Request) (*http.Response, error) {
+func faulty(status int, header ...string) func(req *http.Request) (*http.Response, error) {
 	return func(req *http.Request) (*http.Response, error) { return answered(req, status, `{}`, header...), nil }
 }
 
@@ -67,7 +68,7 @@ func TestCircuitOpensAndCloses(t *testing.T) {
 		two := wired()
 		two.Region = "Two"
 		allGood(t, all(t.Context(), 1, d, wired()))
-		w.set(of("heat-one", broken(http.StatusBadGateway)))
+		w.set(of("heat-one", faulty(http.StatusBadGateway)))
 		before := w.called("heat-one")
 		for range 5 {
 			if err := call(t.Context(), d, wired()); !lcm.Is(err, lcm.KindRetryable) || strings.Contains(err.Error(), "since") {
@@ -170,7 +171,7 @@ func TestCanceledProbe(t *testing.T) {
 		d := w.driver(Config{BreakerFailures: 1})
 		defer d.Close()
 		allGood(t, all(t.Context(), 1, d, wired()))
-		w.set(of("heat-one", broken(http.StatusInternalServerError)))
+		w.set(of("heat-one", faulty(http.StatusInternalServerError)))
 		_ = call(t.Context(), d, wired())
 		opened(t, call(t.Context(), d, wired()), "500")
 		time.Sleep(11 * time.Second)
@@ -262,6 +263,105 @@ func TestStalledUpload(t *testing.T) {
 	})
 }
 
+// TestUploadsLeaveTheCalls has uploads go on for long: they hold none of the VIM's calls, and their time runs from when they
+// are made.
+func TestUploadsLeaveTheCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		d := w.driver(Config{MaxConcurrent: 1})
+		defer d.Close()
+		c, err := d.connect(t.Context(), wired())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.set(func(req *http.Request) (*http.Response, error) {
+			switch {
+			case req.URL.Host != "glance":
+				return nil, nil
+			case req.Method == http.MethodGet:
+				return answered(req, http.StatusOK, `{"versions": [{"id": "v2.16", "status": "CURRENT", "links": []}]}`), nil
+			}
+			_, err := io.Copy(io.Discard, req.Body)
+			return answered(req, http.StatusNoContent, ""), err
+		})
+		var uploads sync.WaitGroup
+		for range 3 {
+			uploads.Go(func() {
+				if err := c.uploadImage(t.Context(), "slow", &endless{5}); err != nil {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		begun := time.Now()
+		allGood(t, all(t.Context(), 10, d, wired()))
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("calls waited for %s", took)
+		}
+		uploads.Wait()
+		if took := time.Since(begun); took > 6*time.Minute {
+			t.Errorf("the uploads took %s", took)
+		}
+		// One that has to wait for the VIM's rate does not stand still meanwhile.
+		c.account.throttle.bucket.SetLimit(rate.Every(50 * time.Second))
+		c.account.throttle.bucket.SetBurst(1)
+		c.account.throttle.bucket.ReserveN(time.Now(), 1)
+		if err := c.uploadImage(t.Context(), "slow", &endless{1}); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestCallersOwnDeadline has callers run out of time before a call does: that opens no circuit for the others, if a
+// connection could not even have been made, and only by and by if it could.
+func TestCallersOwnDeadline(t *testing.T) {
+	for name, tt := range map[string]struct {
+		patience time.Duration
+		opens    int // after how many calls, 0: never
+	}{
+		"hardly any time":     {2 * time.Second, 0},
+		"less than a dial":    {9 * time.Second, 0},
+		"a part of a call's":  {15 * time.Second, 5},
+		"as long as the call": {time.Minute, 1},
+		"longer":              {2 * time.Minute, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWires()
+				d := w.driver(Config{BreakerOpenFor: time.Hour})
+				defer d.Close()
+				allGood(t, all(t.Context(), 1, d, wired()))
+				time.Sleep(time.Second)
+				w.set(of("heat-one", hang))
+				for n := 1; n <= 8; n++ {
+					before := w.called("heat-one")
+					ctx, cancel := context.WithTimeout(t.Context(), tt.patience)
+					_ = call(ctx, d, wired())
+					cancel()
+					if called := w.called("heat-one") > before; called != (tt.opens == 0 || n <= tt.opens) {
+						t.Fatalf("call %d: made %t", n, called)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestCallsOwnTime has a call wait for its turn: its time runs from then.
+func TestCallsOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		d := w.driver(Config{MaxConcurrent: 1, CallTimeout: 20 * time.Second})
+		defer d.Close()
+		allGood(t, all(t.Context(), 1, d, wired()))
+		w.set(of("heat-one", func(*http.Request) (*http.Response, error) {
+			time.Sleep(15 * time.Second)
+			return nil, nil
+		}))
+		allGood(t, all(t.Context(), 2, d, wired()))
+	})
+}
+
 type timeoutError struct{}
 
 func (*timeoutError) Error() string   { return "dial tcp: i/o timeout" }
@@ -291,7 +391,7 @@ func TestRetryAfter(t *testing.T) {
 				two := wired()
 				two.Region = "Two"
 				allGood(t, all(t.Context(), 1, d, wired()))
-				w.set(of("heat-one", broken(tt.status, "Retry-After", tt.header())))
+				w.set(of("heat-one", faulty(tt.status, "Retry-After", tt.header())))
 				err := call(t.Context(), d, wired())
 				var e *lcm.Error
 				if !errors.As(err, &e) || e.Kind != lcm.KindRetryable || e.Again != tt.want {

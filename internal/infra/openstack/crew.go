@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -10,7 +11,9 @@ import (
 )
 
 // crew shares the workers of this process out among the VIMs, so that one that answers slowly or not at all does not hold
-// them all: a VIM is given no more than half of those that the others leave.
+// them all. A VIM that has answered lately is given all that the others leave but a quarter of the workers, which is kept
+// for whom comes next; one that has not, or when another one that has waits for its turn, half of what the others leave.
+// Everyone may have one.
 type crew struct {
 	workers int
 
@@ -19,15 +22,38 @@ type crew struct {
 	total int
 	queue map[string][]chan struct{} // who waits in place, by VIM; the first first
 	heard map[string]time.Time       // a VIM's last answer
+	short map[string]time.Time       // when a VIM last did not get a worker at once
+	waits map[string]waiting         // who has been sent away, by VNF instance
 }
 
+// waiting is since when somebody has waited for a turn, and when it was last asked for.
+type waiting struct{ since, last time.Time }
+
 func newCrew(workers int) *crew {
-	return &crew{workers: workers, held: map[string]int{}, queue: map[string][]chan struct{}{}, heard: map[string]time.Time{}}
+	return &crew{
+		workers: workers, held: map[string]int{}, queue: map[string][]chan struct{}{},
+		heard: map[string]time.Time{}, short: map[string]time.Time{}, waits: map[string]waiting{},
+	}
 }
 
 // may tells whether the VIM may have one more; c.mu is held.
 func (c *crew) may(vim string) bool {
-	return c.held[vim] < max(1, (c.workers-(c.total-c.held[vim]))/2)
+	left := c.workers - (c.total - c.held[vim])
+	most := max(1, left/2)
+	if c.answers(vim) && !c.others(vim) {
+		most = max(most, left-max(1, c.workers/4))
+	}
+	return c.held[vim] < most
+}
+
+// others tells whether another VIM, which answers, has wanted more workers lately than it was given; c.mu is held.
+func (c *crew) others(vim string) bool {
+	for v, at := range c.short {
+		if v != vim && time.Since(at) <= lately && c.answers(v) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *crew) take(vim string) {
@@ -53,6 +79,7 @@ func (c *crew) join(ctx context.Context, vim string) (leave func(), ok bool) {
 		c.mu.Unlock()
 		return func() { c.leave(vim) }, true
 	}
+	c.short[vim] = time.Now()
 	waiting := 0
 	for _, q := range c.queue {
 		waiting += len(q)
@@ -113,10 +140,19 @@ func (c *crew) answered(vim string) {
 // mostPaused bounds how long a step that has not got its turn is left alone.
 const mostPaused = 10 * time.Second
 
-// pause is how long to leave a step alone that has waited for its turn for a while: not for long, if the VIM answers.
-func (c *crew) pause(vim string, waited time.Duration) time.Duration {
+// pause is how long to leave the step of an instance alone whose turn has not come: the longer, the longer it has waited; not
+// for long, if the VIM answers.
+func (c *crew) pause(vim, instance string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := time.Now()
+	w, ok := c.waits[instance]
+	if !ok {
+		w.since = now
+	}
+	w.last = now
+	c.waits[instance] = w
+	waited := now.Sub(w.since)
 	least, most := time.Second, mostPaused
 	if c.answers(vim) {
 		least, most = inPlace, time.Second
@@ -125,18 +161,30 @@ func (c *crew) pause(vim string, waited time.Duration) time.Duration {
 	return p/2 + rand.N(p)
 }
 
+// come takes note that an instance's turn has come.
+func (c *crew) come(instance string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waits, instance)
+}
+
+// forget drops what is known of VIMs and of who has waited for a turn that nobody has asked for since then.
+func (c *crew) forget(then time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := func(_ string, at time.Time) bool { return at.Before(then) }
+	maps.DeleteFunc(c.heard, old)
+	maps.DeleteFunc(c.short, old)
+	maps.DeleteFunc(c.waits, func(_ string, w waiting) bool { return w.last.Before(then) })
+}
+
 // shared has the steps take their turns with the VIM, in the region that the instance is in. One whose turn does not come
-// waits without a worker: the longer, the longer it has waited.
+// waits without a worker, and has not begun.
 func (d *Driver) shared(steps []lcm.Step) []lcm.Step {
 	for n := range steps {
-		run := steps[n].Run
+		run, uploads := steps[n].Run, steps[n].Name == imagesStep
+		steps[n].Turn = func(ctx context.Context, x *lcm.Execution) (func(), lcm.Progress) { return d.turn(ctx, x, uploads) }
 		steps[n].Run = func(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
-			leave, ok := d.crew.join(ctx, x.Target.ID)
-			if !ok {
-				pause := d.crew.pause(x.Target.ID, x.Now().Sub(x.Begun))
-				return lcm.Wait(pause, "VIM %s has all the workers that it may have", nameOf(x.Target)), ctx.Err()
-			}
-			defer leave()
 			target, err := settled(x.Instance, x.Target)
 			if err != nil {
 				return lcm.Progress{}, err
@@ -146,6 +194,28 @@ func (d *Driver) shared(steps []lcm.Step) []lcm.Step {
 		}
 	}
 	return steps
+}
+
+// turn is a step's turn with the VIM: a worker, and with a step that uploads images one of the VIM's uploads.
+func (d *Driver) turn(ctx context.Context, x *lcm.Execution, uploads bool) (leave func(), wait lcm.Progress) {
+	vim, instance := x.Target.ID, x.Instance.ID
+	leave, ok := d.crew.join(ctx, vim)
+	if !ok {
+		return nil, lcm.Wait(d.crew.pause(vim, instance), "VIM %s has all the workers that it may have", nameOf(x.Target))
+	}
+	if uploads && uploading(x) {
+		if t, err := d.throttleOf(x.Target); err == nil { // the step itself says what is wrong with the VIM
+			done, ok := t.upload()
+			if !ok {
+				leave()
+				return nil, lcm.Wait(d.crew.pause(vim, instance), "VIM %s is given as many images as it may at the same time", nameOf(x.Target))
+			}
+			worker := leave
+			leave = func() { done(); worker() }
+		}
+	}
+	d.crew.come(instance)
+	return leave, lcm.Progress{}
 }
 
 // settled is the target of an instance that has been made in a region: that one, even if the VIM's first one is another by

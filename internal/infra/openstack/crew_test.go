@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,8 +11,83 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
+
+// fill has a VIM take all that it is given, and returns how many that is.
+func fill(ctx context.Context, c *crew, vim string) int {
+	gone, cancel := context.WithCancel(ctx)
+	cancel() // nobody waits in place
+	n := 0
+	for {
+		if _, ok := c.join(gone, vim); !ok {
+			return n
+		}
+		n++
+	}
+}
+
+// TestSharesOfThoseThatAnswer has VIMs that answer, and one that does not, come for all they can get.
+func TestSharesOfThoseThatAnswer(t *testing.T) {
+	for _, tt := range []struct{ workers, alone int }{{1, 1}, {2, 1}, {4, 3}, {8, 6}, {100, 75}} {
+		c := newCrew(tt.workers)
+		c.answered("a")
+		if n := fill(t.Context(), c, "a"); n != tt.alone {
+			t.Errorf("%d of %d workers for the only VIM", n, tt.workers)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(100)
+		c.answered("a")
+		if n := fill(t.Context(), c, "dead"); n != 50 {
+			t.Errorf("%d for one that does not answer", n)
+		}
+		if n := fill(t.Context(), c, "a"); n != 25 {
+			t.Errorf("%d for one that does, beside it", n)
+		}
+		if n := fill(t.Context(), c, "b"); n != 12 {
+			t.Errorf("%d for a third one", n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(100)
+		c.answered("a")
+		c.answered("b")
+		fill(t.Context(), c, "a")
+		if n := fill(t.Context(), c, "b"); n != 12 {
+			t.Errorf("%d for one that comes later", n)
+		}
+		for range 75 { // what one gives back goes to the other, until they have as many
+			c.leave("a")
+			fill(t.Context(), c, "b")
+			fill(t.Context(), c, "a")
+		}
+		if a, b := c.held["a"], c.held["b"]; a < 30 || a > 36 || b < 30 || b > 36 {
+			t.Errorf("%d and %d", a, b)
+		}
+		for c.held["b"] > 0 {
+			c.leave("b")
+		}
+		time.Sleep(lately + 1)
+		c.answered("a")
+		fill(t.Context(), c, "a")
+		if n := c.held["a"]; n != 75 {
+			t.Errorf("%d when the other one is done", n)
+		}
+		time.Sleep(time.Hour)
+		c.pause("a", "instance")
+		c.forget(time.Now().Add(-time.Minute))
+		if len(c.heard)+len(c.short) > 0 || len(c.waits) != 1 {
+			t.Errorf("%+v", c)
+		}
+		c.come("instance")
+		if len(c.waits) > 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
 
 // TestShares has VIMs come one after another for all they can get.
 func TestShares(t *testing.T) {
@@ -79,7 +155,7 @@ func TestQueueInPlace(t *testing.T) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		now, most := 0, 0
-		for range 75 {
+		for range 100 {
 			wg.Go(func() {
 				leave, ok := c.join(t.Context(), "a")
 				if !ok {
@@ -98,12 +174,12 @@ func TestQueueInPlace(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if most != 50 || c.total != 0 || len(c.held) != 0 || len(c.queue) != 0 {
+		if most != 75 || c.total != 0 || len(c.held) != 0 || len(c.queue) != 0 {
 			t.Errorf("%d at a time; left: %+v", most, c)
 		}
 		// A VIM that has stopped answering is not waited for; one that has only just, not for long and
 		// not by all.
-		for range 50 {
+		for range 75 {
 			_, _ = c.join(t.Context(), "a")
 		}
 		begun := time.Now()
@@ -136,35 +212,71 @@ func TestQueueInPlace(t *testing.T) {
 func TestStepsWaitWithoutWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(Config{Workers: 4}, slog.New(slog.DiscardHandler))
-		release := make(chan struct{})
-		steps := d.shared([]lcm.Step{{Name: "hang", Run: func(context.Context, *lcm.Execution) (lcm.Progress, error) {
-			<-release
-			return lcm.Done(), nil
-		}}})
-		var wg sync.WaitGroup
+		step := d.shared([]lcm.Step{{Name: "hang"}})[0]
+		turn := func(x *lcm.Execution) (func(), lcm.Progress) { return step.Turn(t.Context(), x) }
 		begun := time.Now()
-		run := func() (lcm.Progress, error) {
-			return steps[0].Run(t.Context(), &lcm.Execution{Instance: newInstance(), Target: wired(), Begun: begun, Now: time.Now})
-		}
+		var leaves []func()
 		for range 2 {
-			wg.Go(func() {
-				if p, err := run(); err != nil || !p.Finished() {
-					t.Errorf("%+v %v", p, err)
-				}
-			})
+			leave, wait := turn(&lcm.Execution{Instance: newInstance(), Target: wired(), Now: time.Now})
+			if leave == nil {
+				t.Fatalf("%+v", wait)
+			}
+			leaves = append(leaves, leave)
 		}
-		synctest.Wait()
-		for after, want := range map[time.Duration]time.Duration{0: time.Second, 4 * time.Second: 4 * time.Second, time.Hour: mostPaused} {
-			time.Sleep(time.Until(begun.Add(after)))
-			p, err := run()
-			if err != nil || p.Finished() || p.After() < want/2 || p.After() > 2*mostPaused {
-				t.Errorf("after %s: %+v %v", after, p, err)
+		x := &lcm.Execution{Instance: newInstance(), Target: wired(), Now: time.Now}
+		for _, tt := range []struct{ after, want time.Duration }{{0, time.Second}, {4 * time.Second, 4 * time.Second}, {time.Hour, mostPaused}} {
+			time.Sleep(time.Until(begun.Add(tt.after)))
+			leave, wait := turn(x)
+			if leave != nil || wait.After() < tt.want/2 || wait.After() > tt.want*3/2 {
+				t.Errorf("after %s: %+v", tt.after, wait)
 			}
 		}
-		close(release)
-		wg.Wait()
-		if p, err := run(); err != nil || !p.Finished() {
-			t.Errorf("%+v %v", p, err)
+		for _, leave := range leaves {
+			leave()
+		}
+		leave, _ := turn(x)
+		if leave == nil {
+			t.Fatal("it does not come")
+		}
+		leave()
+		if len(d.crew.waits) > 0 || d.crew.total != 0 {
+			t.Errorf("%+v", d.crew)
 		}
 	})
+}
+
+// TestUploadsTakeTurns has more steps with images to hand over than may do so at the same time: the rest waits without a
+// worker, and the VIM's other steps go on.
+func TestUploadsTakeTurns(t *testing.T) {
+	d := New(Config{Workers: 100}, slog.New(slog.DiscardHandler))
+	d.crew.answered("vim")
+	steps := d.shared([]lcm.Step{{Name: imagesStep}, {Name: "other"}})
+	execution := func(remote bool) *lcm.Execution {
+		return &lcm.Execution{
+			Op: &lcm.OpOcc{Operation: sol003.LcmOperationTypeInstantiate}, Instance: newInstance(), Target: wired(), Now: time.Now,
+			Flavour: &vnfd.Flavour{SoftwareImages: []vnfd.SoftwareImage{{ID: "n", File: "f", Remote: remote}}},
+		}
+	}
+	var leave func()
+	for range mostUploads {
+		if leave, _ = steps[0].Turn(t.Context(), execution(false)); leave == nil {
+			t.Fatal("no turn")
+		}
+	}
+	late := execution(false)
+	if l, wait := steps[0].Turn(t.Context(), late); l != nil || wait.After() == 0 || !strings.Contains(wait.Note, "images") {
+		t.Errorf("one too many: %+v", wait)
+	}
+	if d.crew.total != mostUploads {
+		t.Errorf("%d workers are held", d.crew.total)
+	}
+	for name, turn := range map[string]func() (func(), lcm.Progress){
+		"another step":       func() (func(), lcm.Progress) { return steps[1].Turn(t.Context(), execution(false)) },
+		"Glance downloads":   func() (func(), lcm.Progress) { return steps[0].Turn(t.Context(), execution(true)) },
+		"one has come about": func() (func(), lcm.Progress) { leave(); return steps[0].Turn(t.Context(), late) },
+	} {
+		if l, wait := turn(); l == nil {
+			t.Errorf("%s: %+v", name, wait)
+		}
+	}
 }

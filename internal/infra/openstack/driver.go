@@ -42,8 +42,8 @@ type Config struct {
 	BreakerOpenFor  time.Duration
 	// LoginPause is how long credentials that Keystone has refused are not tried again. Default 30 s.
 	LoginPause time.Duration
-	// Workers is how many operations the process runs at the same time: one VIM is given no more than half of those that
-	// the others leave. Default 100.
+	// Workers is how many operations the process runs at the same time: one VIM that answers is given all that the others
+	// leave but a quarter, one that does not, or while another one waits, half of what they leave. Default 100.
 	Workers int
 	// Interface is which of the catalogue's endpoints are used: public (default), internal or admin.
 	Interface string
@@ -69,6 +69,12 @@ type Observer interface {
 	Circuit(vimID, region, service, state string)
 	// Login reports a login: "ok", "refused" or "failed".
 	Login(vimID, outcome string)
+}
+
+// Forgetter is an Observer that wants to be told when a VIM has not been used for so long that nothing of it is kept.
+type Forgetter interface {
+	// Forget drops what has been observed of the VIM.
+	Forget(vimID string)
 }
 
 func (c Config) withDefaults() Config {
@@ -111,10 +117,15 @@ type Driver struct {
 
 	crew *crew
 
+	signals signals
+
 	mu       sync.Mutex
 	accounts map[accountKey]*account
 	throats  map[string]*throttle // by VIM id
 	circuits map[circuitKey]*circuit
+	newest   map[string]int64 // the newest version of a VIM that has been seen, by VIM id
+	closing  sync.WaitGroup   // the accounts that are being let go
+	swept    time.Time        // when it was last looked what is not used any more
 }
 
 var _ lcm.InfraDriver = (*Driver)(nil)
@@ -125,6 +136,7 @@ func New(cfg Config, log *slog.Logger) *Driver {
 	return &Driver{
 		cfg: cfg, log: log, script: userdata.New(cfg.UserData, log), crew: newCrew(cfg.Workers),
 		accounts: map[accountKey]*account{}, throats: map[string]*throttle{}, circuits: map[circuitKey]*circuit{},
+		newest: map[string]int64{}, swept: time.Now(),
 	}
 }
 
@@ -137,6 +149,7 @@ func (d *Driver) Close() {
 	for _, a := range all {
 		a.close()
 	}
+	d.closing.Wait()
 }
 
 // Type returns "openstack".
@@ -205,6 +218,11 @@ func (d *Driver) steps(x *lcm.Execution) ([]lcm.Step, error) {
 
 // slack is what a step may take beyond its own deadline before the engine ends it: the step's own error names more.
 const slack = 30 * time.Second
+
+// until bounds a wait by what is left of the step's own time.
+func (d *Driver) until(x *lcm.Execution, wait time.Duration) time.Duration {
+	return max(min(wait, d.cfg.StackTimeout-x.Now().Sub(x.Begun)), d.cfg.PollMin)
+}
 
 // pause is how long to wait before the next look at what has been waited for since begun.
 func (d *Driver) pause(x *lcm.Execution) time.Duration {

@@ -25,8 +25,8 @@ func (d *Driver) extConnSteps() []lcm.Step {
 // HOT and the script say, or what the new flavour is translated to.
 func (d *Driver) flavourSteps() []lcm.Step {
 	return []lcm.Step{
-		{Name: "images", Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
-		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, RetryFrom: "images", Run: d.imagesActive},
+		{Name: imagesStep, Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
+		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, RetryFrom: imagesStep, Run: d.imagesActive},
 		{Name: "user-data", Timeout: d.cfg.StackTimeout, Run: d.parameters},
 		{Name: "stack-update", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.updateStep(opTag, d.flavoured)},
 		{Name: "stack-wait", Timeout: d.cfg.StackTimeout + slack, RetryFrom: "stack-update", Run: d.stackWait},

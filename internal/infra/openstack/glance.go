@@ -47,7 +47,7 @@ type imageRequest struct {
 
 // callGlance makes one call to Glance. A status that is not in ok is an error, classed.
 func (c *cloud) callGlance(ctx context.Context, doing, method string, body, answer any, ok []int, path ...string) (int, error) {
-	glance, err := c.glance()
+	glance, err := c.glance(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -117,7 +117,7 @@ func (c *cloud) createImage(ctx context.Context, r *imageRequest) (*image, error
 
 // uploadImage streams an image's data. One that has its data already is fine. It may take long, but not stand still.
 func (c *cloud) uploadImage(ctx context.Context, id string, data io.Reader) error {
-	glance, err := c.glance()
+	glance, err := c.glance(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,9 @@ func (c *cloud) uploadImage(ctx context.Context, id string, data io.Reader) erro
 	defer cancel(nil)
 	stalled := &lcm.Error{Kind: lcm.KindRetryable, Detail: "VIM " + c.name + ": cannot upload image " + id + ": no progress for " + still.String()}
 	timer := time.AfterFunc(still, func() { cancel(stalled) })
+	timer.Stop() // until its turn has come
 	defer timer.Stop()
+	ctx = context.WithValue(ctx, uploadKey{}, func() { timer.Reset(still) })
 	resp, err := glance.Put(ctx, glance.ServiceURL("images", id, "file"), watched{data, timer, still}, nil, &gophercloud.RequestOpts{
 		MoreHeaders: map[string]string{"Content-Type": "application/octet-stream"},
 		OkCodes:     []int{http.StatusNoContent, http.StatusConflict},

@@ -16,8 +16,8 @@ import (
 // stack is updated, by the templates that the instance's VNFD has now. Ports stay, and so do addresses.
 func (d *Driver) healSteps() []lcm.Step {
 	return []lcm.Step{
-		{Name: "images", Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
-		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, RetryFrom: "images", Run: d.imagesActive},
+		{Name: imagesStep, Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
+		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, RetryFrom: imagesStep, Run: d.imagesActive},
 		{Name: "parameters", Timeout: d.cfg.StackTimeout, Run: d.healParameters},
 		{Name: "mark", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.healMark},
 		{Name: "stack-update", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.updateStep(opTag, d.reparametrised)},

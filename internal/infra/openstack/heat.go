@@ -85,11 +85,12 @@ func (r *resource) stack() string {
 // failed tells whether the resource's last action, or a check of it, has failed.
 func (r *resource) failed() bool { return strings.HasSuffix(r.Status, "_FAILED") }
 
-// working tells whether something is being done to the resource, or is about to be: Heat lists what an update will create, as
-// initialised, before the update itself shows.
-func (r *resource) working() bool {
-	return strings.HasSuffix(r.Status, "_IN_PROGRESS") || strings.HasPrefix(r.Status, "INIT_")
-}
+// working tells whether something is being done to the resource.
+func (r *resource) working() bool { return strings.HasSuffix(r.Status, "_IN_PROGRESS") }
+
+// unbegun tells whether the resource is only listed: Heat lists what an update will create, as initialised, before the update
+// itself shows. What a cancelled update has not come to stays so for ever.
+func (r *resource) unbegun() bool { return strings.HasPrefix(r.Status, "INIT_") }
 
 // stackRequest is the body that creates or replaces a stack.
 type stackRequest struct {
@@ -104,7 +105,7 @@ type stackRequest struct {
 
 // call makes one call to Heat. A status that is not in ok is an error, classed.
 func (c *cloud) call(ctx context.Context, doing, method string, body, answer any, ok []int, path ...string) (int, error) {
-	heat, err := c.heat()
+	heat, err := c.heat(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -35,6 +36,14 @@ func wanted(x *lcm.Execution) []vnfd.SoftwareImage {
 		out = append(out, i)
 	}
 	return out
+}
+
+// imagesStep is the step that hands images over.
+const imagesStep = "images"
+
+// uploading tells whether the operation may have image data to hand over itself.
+func uploading(x *lcm.Execution) bool {
+	return x.Flavour != nil && slices.ContainsFunc(wanted(x), func(i vnfd.SoftwareImage) bool { return !i.Remote })
 }
 
 // anew tells whether the operation makes the stack's images anew: a heal of some VNFCs does so only when the instance has
@@ -67,35 +76,52 @@ func (d *Driver) images(ctx context.Context, x *lcm.Execution) (lcm.Progress, er
 		}
 		return lcm.Done(), saveWork(x, w)
 	}
+	w.Images = nil
+	begun := x.Now()
 	c, err := d.connect(ctx, x.Target)
 	if err != nil {
-		return lcm.Progress{}, d.patience(x, err)
+		return d.patience(x, w, begun, err)
 	}
 	have, err := c.imagesOf(ctx, x.Instance.ID)
 	if err != nil {
-		return lcm.Progress{}, d.patience(x, err)
+		p, err := d.patience(x, w, begun, err)
+		return p, c.dropImages(ctx, x, err)
 	}
-	w.Images = nil
 	for _, i := range want {
-		begun := x.Now()
+		begun = x.Now()
 		made, err := c.ensureImage(ctx, x, i, have)
-		if x.Now().Sub(begun) < d.cfg.StackTimeout { // one that has taken longer was handing data over
-			err = d.patience(x, err)
-		}
 		if err != nil {
-			return lcm.Progress{}, c.dropImages(ctx, x, err)
+			p, err := d.patience(x, w, begun, err)
+			return p, c.dropImages(ctx, x, err)
 		}
 		w.Images = append(w.Images, nodeImage{Node: i.ID, ID: made.ID, Name: i.Name})
 	}
+	w.Broken = nil
 	return lcm.Done(), saveWork(x, w)
 }
 
-// patience ends the wait for a VIM that cannot be reached: the step has long for uploading, not for that.
-func (d *Driver) patience(x *lcm.Execution, err error) error {
-	if lcm.Is(err, lcm.KindRetryable) && x.Now().Sub(x.Begun) >= d.cfg.StackTimeout {
-		return &lcm.Error{Kind: lcm.KindTerminal, Detail: detail(err), Err: err}
+// outage is a row of failures between which nothing came nearer to its end.
+type outage struct {
+	Since time.Time `json:"since"`           // the first one's end
+	After int       `json:"after,omitempty"` // how many images were there
+}
+
+// patience waits for a VIM that fails for now, until it has done so for the time that a stack is given: the step has long for
+// uploading, not for that. What failed was begun then. Errors that do not pass stay.
+func (d *Driver) patience(x *lcm.Execution, w *work, begun time.Time, err error) (lcm.Progress, error) {
+	if !lcm.Is(err, lcm.KindRetryable) {
+		return lcm.Progress{}, err
 	}
-	return err
+	now := x.Now()
+	// What has taken so long was handing data over.
+	if w.Broken == nil || len(w.Images) > w.Broken.After || now.Sub(begun) >= d.cfg.StackTimeout {
+		w.Broken = &outage{Since: now, After: len(w.Images)}
+	}
+	left := d.cfg.StackTimeout - now.Sub(w.Broken.Since)
+	if left <= 0 {
+		return lcm.Progress{}, &lcm.Error{Kind: lcm.KindTerminal, Detail: detail(err), Err: err}
+	}
+	return lcm.Wait(max(min(max(againOf(err), time.Second), left), d.cfg.PollMin), "%s", detail(err)), saveWork(x, w)
 }
 
 // ensureImage makes sure that a node's image exists and has been given its data.
@@ -217,6 +243,13 @@ func (d *Driver) imagesActive(ctx context.Context, x *lcm.Execution) (lcm.Progre
 					"Create image failed Image %s could not get active within %g seconds", made.ID, d.cfg.ImageTimeout.Seconds()))
 			}
 			// An upload that broke has left it without its data.
+			if i.Status == "queued" && !want.Remote {
+				done, ok := c.account.throttle.upload()
+				if !ok {
+					return lcm.Wait(d.pause(x), "image %s (%s) waits to be handed over", want.Name, made.ID), nil
+				}
+				defer done()
+			}
 			if err := c.feedImage(ctx, x, want, i); err != nil {
 				return lcm.Progress{}, err
 			}

@@ -15,8 +15,8 @@ import (
 // instantiation returns the steps of INSTANTIATE.
 func (d *Driver) instantiation() []lcm.Step {
 	return []lcm.Step{
-		{Name: "images", Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
-		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, RetryFrom: "images", Run: d.imagesActive},
+		{Name: imagesStep, Effect: true, Timeout: d.cfg.UploadTimeout, Run: d.images},
+		{Name: "images-active", Timeout: d.cfg.ImageTimeout + slack, RetryFrom: imagesStep, Run: d.imagesActive},
 		{Name: "user-data", Timeout: d.cfg.StackTimeout, Run: d.parameters},
 		{Name: "stack-create", Effect: true, Timeout: d.cfg.StackTimeout, Run: d.stackCreate},
 		{Name: "stack-wait", Timeout: d.cfg.StackTimeout + slack, RetryFrom: "stack-create", Run: d.stackWait},

@@ -2,6 +2,8 @@ package openstack
 
 import (
 	"context"
+	"maps"
+	"strings"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -18,6 +20,9 @@ type journaled struct {
 	// fail names a step that fails once; after lets it take effect before.
 	fail  string
 	after bool
+	// crash names a step whose second run is lost together with what the process remembers.
+	crash string
+	runs  int
 }
 
 func newJournaled(d *Driver) *journaled {
@@ -47,11 +52,21 @@ func (j *journaled) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 				j.fail, j.failed = "", s.Name
 				return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "step %s fails, as asked", s.Name)
 			}
+			if j.crash == s.Name {
+				if j.runs++; j.runs == 2 {
+					y, op := *x, *x.Op
+					op.Work = maps.Clone(x.Op.Work)
+					y.Op, y.Instance = &op, x.Instance.Clone()
+					_, _ = run(ctx, &y)
+					j.signals.sent(x.Op.ID)
+					return lcm.Wait(j.cfg.PollMin, "another process"), nil
+				}
+			}
 			p, err := run(ctx, x)
 			switch {
 			case err != nil:
 				j.failed = s.Name
-			case j.fail == s.Name:
+			case j.fail == s.Name && !strings.HasSuffix(p.Note, "is about to be signalled"): // that is not its effect yet
 				j.fail, j.failed = "", s.Name
 				return lcm.Progress{}, lcm.Errorf(lcm.KindTerminal, "step %s fails after its effect, as asked", s.Name)
 			case p.Finished():

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 )
 
-func (c *cloud) neutron() (*gophercloud.ServiceClient, error) {
-	return c.service("network", openstack.NewNetworkV2)
+func (c *cloud) neutron(ctx context.Context) (*gophercloud.ServiceClient, error) {
+	return c.service(ctx, "network", openstack.NewNetworkV2)
 }
 
 // networkOf returns the id of the network that a port is in, "" when there is no such port.
 func (c *cloud) networkOf(ctx context.Context, port string) (string, error) {
-	neutron, err := c.neutron()
+	neutron, err := c.neutron(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -36,7 +36,7 @@ const (
 
 // server reads a server, nil when there is none.
 func (c *cloud) server(ctx context.Context, id string) (*server, error) {
-	nova, err := c.nova()
+	nova, err := c.nova(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ var serverActions = map[string]any{
 
 // serverAction has Nova do something to a server. That it is in no state for it (409) is for the next look to see.
 func (c *cloud) serverAction(ctx context.Context, id, action string) error {
-	nova, err := c.nova()
+	nova, err := c.nova(ctx)
 	if err != nil {
 		return err
 	}

@@ -36,8 +36,8 @@ type leaver struct {
 // asked is what a step has asked Heat for, so that it does not ask twice.
 type asked struct {
 	Step   string    `json:"step"`
-	Try    time.Time `json:"try"` // when the step's try was begun: a later try asks again
-	At     time.Time `json:"at"`
+	Try    time.Time `json:"try"`              // when the step's try was begun: a later try asks again
+	At     time.Time `json:"at"`               // a signal is recorded before it is sent
 	Update bool      `json:"update,omitempty"` // a stack update; else a signal
 	Before string    `json:"before,omitempty"` // the stack's state that the update met
 	// Members is how many members the group had.
@@ -86,7 +86,7 @@ func (d *Driver) unscaleSteps(x *lcm.Execution) ([]lcm.Step, error) {
 }
 
 // group is an AutoScalingGroup of a stack, with its members in the order in which Heat takes them away: those that have
-// failed first, then the oldest; of one second, by name.
+// failed first (and those that never came, which are marked so before), then the oldest; of one second, by name.
 type group struct {
 	name      string
 	stackName string // its own stack's
@@ -116,9 +116,10 @@ func findGroup(stackID string, list []resource, name string) *group {
 		}
 	}
 	slices.SortFunc(g.members, func(a, b *resource) int {
+		first := func(m *resource) bool { return m.failed() || m.unbegun() }
 		switch {
-		case a.failed() != b.failed():
-			if a.failed() {
+		case first(a) != first(b):
+			if first(a) {
 				return -1
 			}
 			return 1
@@ -353,11 +354,16 @@ func (d *Driver) look(ctx context.Context, x *lcm.Execution, c *cloud, s *scalin
 		s.Name, s.StackID = v.stackName, v.stackID
 		return d.look(ctx, x, c, s, members)
 	}
+	begun := x.Begun
+	if s.Asked.At.After(begun) {
+		begun = s.Asked.At
+	}
+	resting := v.busy == "" && x.Now().Sub(begun) >= d.cfg.Settle // what has not begun by now is not going to
 	for _, m := range v.members {
 		switch {
-		case m.failed():
+		case m.failed(), m.unbegun() && resting:
 			v.bad = append(v.bad, m)
-		case m.working():
+		case m.working(), m.unbegun():
 			v.busy = "member " + m.Name + " of group " + s.Group + " is " + m.Status
 		}
 	}
@@ -402,7 +408,7 @@ func (d *Driver) scaleStep(name string, n, k int) runFunc {
 		if err != nil {
 			return lcm.Progress{}, err
 		}
-		mine := s.Asked.by(name, x)
+		mine := s.Asked.by(name, x) && !d.signals.meant(x.Op.ID, s.Asked.At) // what is only meant has not been asked for
 		reached := a.Out() && len(v.members) >= target || !a.Out() && len(v.members) <= target
 		idle := mine && v.idle(&s.Asked)
 		failed := strings.HasSuffix(v.top.Status, "_FAILED")
@@ -420,10 +426,10 @@ func (d *Driver) scaleStep(name string, n, k int) runFunc {
 		case x.Now().Sub(x.Begun) >= d.cfg.StackTimeout:
 		case mine && (!idle || x.Now().Sub(s.Asked.At) < d.cfg.Settle): // Heat has not begun, or is about to end
 		default:
-			p, err := d.askToScale(ctx, x, c, w, n, k, v)
+			p, err := d.askToScale(ctx, x, c, w, name, n, k, v)
 			if lcm.Is(err, lcm.KindRetryable) { // it is kept for when the time is over
 				s.Refused = detail(err)
-				return lcm.Wait(max(againOf(err), time.Second), "%s", s.Refused), saveWork(x, w)
+				return lcm.Wait(d.until(x, max(againOf(err), time.Second)), "%s", s.Refused), saveWork(x, w)
 			}
 			if err != nil || !p.Finished() {
 				return p, err
@@ -462,8 +468,9 @@ func (v *sight) idle(a *asked) bool {
 // policySuffix ends the names of a group's policies, by direction.
 var policySuffix = map[bool]string{true: "_scale_out", false: "_scale_in"}
 
-// askToScale asks Heat to bring a group nearer to the size that step k is to bring. A wait says that it must cool down first.
-func (d *Driver) askToScale(ctx context.Context, x *lcm.Execution, c *cloud, w *work, n, k int, v *sight) (lcm.Progress, error) {
+// askToScale asks Heat to bring a group nearer to the size that step k is to bring. A wait says that it must cool down first,
+// that a signal is meant and is sent by the next run, or that nobody knows whether one has come to Heat.
+func (d *Driver) askToScale(ctx context.Context, x *lcm.Execution, c *cloud, w *work, name string, n, k int, v *sight) (lcm.Progress, error) {
 	s, a := &w.Scales[n], plan(x).Aspects[n]
 	target := s.Targets[k]
 	hot, err := d.template(ctx, x, wish{flavour: x.Flavour, params: w.Parameters})
@@ -478,13 +485,13 @@ func (d *Driver) askToScale(ctx context.Context, x *lcm.Execution, c *cloud, w *
 				v.top.ID, s.Group, target, p["min_size"], p["max_size"])
 		}
 	}
-	name := a.ID + policySuffix[a.Out()]
-	adds, known, there := hot.policy(name)
+	policy := a.ID + policySuffix[a.Out()]
+	adds, known, there := hot.policy(policy)
 	if !there {
-		name = s.Group + policySuffix[a.Out()]
-		adds, known, there = hot.policy(name)
+		policy = s.Group + policySuffix[a.Out()]
+		adds, known, there = hot.policy(policy)
 	}
-	there = there && slices.ContainsFunc(v.list, func(r resource) bool { return r.Name == name && r.Type == policyType && r.stack() == v.top.ID })
+	there = there && slices.ContainsFunc(v.list, func(r resource) bool { return r.Name == policy && r.Type == policyType && r.stack() == v.top.ID })
 	by := target - len(v.members)
 	signal := there && known && adds == by && len(v.bad) == 0 && len(v.members) > 0 && !reversed(x) && !strings.HasSuffix(v.top.Status, "_FAILED")
 	if signal {
@@ -501,9 +508,14 @@ func (d *Driver) askToScale(ctx context.Context, x *lcm.Execution, c *cloud, w *
 		}
 	}
 	if signal {
-		x.Log.Info("a scaling policy is signalled", "stack", v.top.ID, "policy", name, "members", len(v.members), "target", target)
-		s.Asked.Update, s.Asked.Before = false, ""
-		return lcm.Done(), c.signal(ctx, v.top, name)
+		return d.signalOnce(ctx, x, c, w, s, name, policy, v)
+	}
+	for _, m := range v.bad { // Heat makes it anew, or has it go first
+		if m.unbegun() {
+			if err := c.retire(ctx, v, m.Name); err != nil {
+				return lcm.Progress{}, err
+			}
+		}
 	}
 	if !a.Out() {
 		for _, m := range s.going(target, reversed(x)) {

@@ -458,7 +458,7 @@ func TestOutOfBand(t *testing.T) {
 	c, err := v.driver.connect(t.Context(), v.target)
 	v.ok(err)
 	sick := firstOf(v, "VDU1")
-	nova, err := c.nova()
+	nova, err := c.nova(t.Context())
 	v.ok(err)
 	_, err = c.exchange(t.Context(), nova, "delete", http.MethodDelete, nil, nil, []int{204}, []string{"servers", v.servers("VDU1")[sick]})
 	v.ok(err)
@@ -466,6 +466,7 @@ func TestOutOfBand(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	v.ok(v.heal(sick))
+	v.ok(v.operate(sol003.VnfOperationalStateStarted)) // those that were there have been stopped
 	v.same("healed")
 	top, _, err := v.driver.own(t.Context(), v.execution(sol003.LcmOperationTypeHeal, &sol003.HealVnfRequest{}), c)
 	v.ok(err)

@@ -60,6 +60,7 @@ type nodeImage struct {
 type work struct {
 	V          int             `json:"v"`
 	Images     []nodeImage     `json:"images,omitempty"`
+	Broken     *outage         `json:"broken,omitempty"` // what keeps the images from being made
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Capacities map[string]int  `json:"capacities,omitempty"` // desired_capacity to write, by group
 	StackID    string          `json:"stackId,omitempty"`

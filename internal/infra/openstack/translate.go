@@ -128,7 +128,7 @@ const flavorsPage = 1000
 // flavorsNamed returns the ids of the VIM's flavors of these names, by name; those that it does not have are left out. It asks
 // for so many at a time.
 func (c *cloud) flavorsNamed(ctx context.Context, names map[string]bool, limit int) (map[string]string, error) {
-	nova, err := c.nova()
+	nova, err := c.nova(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func TestLinkPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	neutron, err := c.service("network", openstack.NewNetworkV2)
+	neutron, err := c.service(t.Context(), "network", openstack.NewNetworkV2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,29 @@ type throttle struct {
 	limits  lcm.VimLimits
 	bucket  *rate.Limiter
 	slots   chan struct{}
+	uploads chan struct{} // of images, which take long: they have slots of their own
+}
+
+// mostUploads is how many images one VIM is given at the same time; no more than a quarter of the workers do so.
+const mostUploads = 4
+
+// upload takes an upload's turn, if one is free; done ends it.
+func (t *throttle) upload() (done func(), ok bool) {
+	select {
+	case t.uploads <- struct{}{}:
+		return func() { <-t.uploads }, true
+	default:
+		return nil, false
+	}
 }
 
 // turn waits for a call's turn; done ends it.
 func (t *throttle) turn(ctx context.Context) (done func(), err error) {
 	if err := t.bucket.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("wait for a turn to call the VIM: %w", err)
+	}
+	if uploadOf(ctx) != nil {
+		return func() {}, nil
 	}
 	select {
 	case t.slots <- struct{}{}:
@@ -64,9 +81,19 @@ func (d *Driver) throttleOf(t *lcm.VimTarget) (*throttle, error) {
 	now = &throttle{
 		version: t.Version, limits: limits,
 		bucket: rate.NewLimiter(rate.Limit(limits.RequestsPerSecond), burst), slots: make(chan struct{}, limits.MaxConcurrent),
+		uploads: make(chan struct{}, max(1, min(mostUploads, d.cfg.Workers/4))),
 	}
 	d.throats[t.ID] = now
 	return now, nil
+}
+
+// uploadKey is under which the context of an upload has what is to be called when its turn has come.
+type uploadKey struct{}
+
+// uploadOf returns what is to be called when the turn of the upload has come that ctx is of; nil when it is of another call.
+func uploadOf(ctx context.Context) func() {
+	begin, _ := ctx.Value(uploadKey{}).(func())
+	return begin
 }
 
 // guarded is a transport of calls to one service of a VIM: they take turns, and are not made while the service does not
@@ -76,20 +103,23 @@ type guarded struct {
 	circuit  *circuit
 	crew     *crew
 	observer Observer
+	timeout  time.Duration // of the wait for the turn, and then of a call that is no upload
 	next     http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	asked := time.Now()
-	report, done, err := g.enter(req.Context())
+	queueing, cancel := context.WithTimeout(req.Context(), g.timeout)
+	report, done, err := g.enter(queueing)
+	cancel()
 	if err != nil {
 		discard(req)
 		return nil, err
 	}
 	defer done()
 	begun := time.Now()
-	resp, err := g.next.RoundTrip(req)
+	resp, err := g.call(req)
 	report(req.Context(), resp, err)
 	if err == nil && resp.StatusCode < http.StatusInternalServerError {
 		g.crew.answered(g.circuit.key.vim)
@@ -102,6 +132,34 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 		g.observer.Call(g.circuit.key.vim, req.URL.Host, req.Method, status, begun.Sub(asked), time.Since(begun))
 	}
 	return resp, err
+}
+
+// call makes the call whose turn has come. Its time ends with the answer's body.
+func (g guarded) call(req *http.Request) (*http.Response, error) {
+	if begin := uploadOf(req.Context()); begin != nil {
+		begin()
+		return g.next.RoundTrip(req)
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), g.timeout)
+	resp, err := g.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = timedBody{resp.Body, cancel}
+	return resp, nil
+}
+
+// timedBody is an answer's body with which the time of a call ends.
+type timedBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (b timedBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
 
 // enter waits for the call's turn, if the service answers; done ends it.

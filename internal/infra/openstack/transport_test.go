@@ -165,8 +165,8 @@ func TestLimitsOfTheVIM(t *testing.T) {
 	}{
 		{1, nil, 32, 50, 100},
 		{2, map[string]any{"max_concurrent_requests": 2.0}, 2, 50, 100},
-		{3, map[string]any{"max_concurrent_requests": "None", "requests_per_second": 0.5}, 32, 0.5, 1},
-		{2, nil, 32, 0.5, 1}, // as somebody still knows it who has read it before
+		{3, map[string]any{"max_concurrent_requests": "None", "requests_per_second": 1.0}, 32, 1, 1},
+		{2, nil, 32, 1, 1}, // as somebody still knows it who has read it before
 		{4, map[string]any{"requests_per_second": "2.5"}, 32, 2.5, 3},
 	} {
 		v.Version, v.Extra = tt.version, tt.extra

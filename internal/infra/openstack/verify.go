@@ -134,22 +134,32 @@ func (v *comparison) busy(list []resource) *lcm.Difference {
 }
 
 // failedStack adds that Heat's last action on the stack has failed. An update, which any heal is, brings it right; those VNFCs
-// are named that are to be healed anyway.
+// are named that are to be healed anyway. As long as what is found needs no heal, none is named: the whole VNF's would be left.
 func (v *comparison) failedStack() {
 	if !strings.HasSuffix(v.stack.Status, "_FAILED") {
 		return
 	}
-	mend := lcm.HealOf()
+	mend, whole := lcm.HealOf(), false
 	if updatable(v.stack) {
+		heals := 0
 		for _, d := range v.out {
-			if d.Mend.Operation != sol003.LcmOperationTypeHeal || len(d.Mend.VnfcInstanceIDs) == 0 {
-				mend.VnfcInstanceIDs = nil
-				break
+			switch {
+			case d.Mend.Operation == "":
+				continue
+			case d.Mend.Operation != sol003.LcmOperationTypeHeal || len(d.Mend.VnfcInstanceIDs) == 0:
+				whole = true
 			}
+			heals++
 			mend.VnfcInstanceIDs = append(mend.VnfcInstanceIDs, d.Mend.VnfcInstanceIDs...)
 		}
 		slices.Sort(mend.VnfcInstanceIDs)
 		mend.VnfcInstanceIDs = slices.Compact(mend.VnfcInstanceIDs)
+		switch {
+		case whole:
+			mend.VnfcInstanceIDs = nil
+		case heals == 0 && len(v.out) > 0:
+			mend = lcm.Mend{First: "end the other differences, and verify again"}
+		}
 	}
 	v.out = slices.Insert(v.out, 0, lcm.Difference{
 		Kind: lcm.DifferenceFailed, Part: lcm.PartVNF, Recorded: "stack " + v.stack.Name, Mend: mend,
@@ -264,8 +274,9 @@ func (v *comparison) vnfc(ctx context.Context, c *cloud, n int) error {
 	} else {
 		is = s.ID
 		switch d.Kind, d.Found = v.condition(s, r, v.stateOf(n)); d.Kind {
-		case lcm.DifferenceState:
+		case lcm.DifferenceState: // nothing is lost, and a heal would make the server anew
 			d.Recorded += " " + string(v.stateOf(n))
+			d.Mend = lcm.Mend{First: wayBack(s.Status, v.stateOf(n)) + " server " + s.ID}
 		case lcm.DifferenceBusy: // what it is attached to may be on its way
 			is, d.Mend = "", lcm.Mend{First: "wait until Nova is done with the server, and verify again"}
 		}
@@ -305,6 +316,22 @@ func (v *comparison) condition(s *server, r *resource, want sol003.VnfOperationa
 		return lcm.DifferenceBusy, "the server is " + s.Status + ", and " + s.Task
 	default:
 		return lcm.DifferenceState, "the server is " + s.Status
+	}
+}
+
+// wayBack says what brings a server from a status into the state that it is recorded in.
+func wayBack(status string, want sol003.VnfOperationalState) string {
+	back := map[string]string{
+		serverOff: "start", "PAUSED": "unpause", "SUSPENDED": "resume", "SHELVED": "unshelve", "SHELVED_OFFLOADED": "unshelve",
+		"RESCUE": "unrescue", "SOFT_DELETED": "restore", "VERIFY_RESIZE": "confirm or revert the resize of",
+	}[status]
+	switch {
+	case want != sol003.VnfOperationalStateStopped:
+		return cmp.Or(back, "bring to ACTIVE")
+	case back != "":
+		return back + " and stop"
+	default:
+		return "stop"
 	}
 }
 

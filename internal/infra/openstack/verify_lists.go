@@ -13,8 +13,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 )
 
-func (c *cloud) cinder() (*gophercloud.ServiceClient, error) {
-	return c.service("block-storage", openstack.NewBlockStorageV3)
+func (c *cloud) cinder(ctx context.Context) (*gophercloud.ServiceClient, error) {
+	return c.service(ctx, "block-storage", openstack.NewBlockStorageV3)
 }
 
 // port is a Neutron port as far as a verification looks at it.
@@ -143,7 +143,7 @@ func (l links) more() bool {
 func (c *cloud) serversOf(ctx context.Context, ids []string) (map[string]*server, error) {
 	return pager[server]{
 		page: func(ctx context.Context, query string) ([]server, bool, error) {
-			nova, err := c.nova()
+			nova, err := c.nova(ctx)
 			if err != nil {
 				return nil, false, err
 			}
@@ -164,7 +164,7 @@ func (c *cloud) volumesOf(ctx context.Context, ids []string) (map[string]*volume
 	if len(ids) == 0 { // there may be no Cinder
 		return nil, nil
 	}
-	cinder, err := c.cinder()
+	cinder, err := c.cinder(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (c *cloud) volumesOf(ctx context.Context, ids []string) (map[string]*volume
 
 // neutronList asks Neutron for the resources of a kind whose attribute is one of the values.
 func (c *cloud) neutronList(ctx context.Context, kind, attribute string, values, fields []string, answer any, each func()) error {
-	neutron, err := c.neutron()
+	neutron, err := c.neutron(ctx)
 	if err != nil {
 		return err
 	}

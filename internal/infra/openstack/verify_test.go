@@ -116,11 +116,11 @@ func somebodyElse(v *vnf) outOfBand {
 // to makes a call to nova, neutron, cinder or heat.
 func (o outOfBand) to(service, method string, body any, path ...string) {
 	o.Helper()
-	open, ok := map[string]func() (*gophercloud.ServiceClient, error){"nova": o.c.nova, "neutron": o.c.neutron, "cinder": o.c.cinder, "heat": o.c.heat}[service]
+	open, ok := map[string]func(context.Context) (*gophercloud.ServiceClient, error){"nova": o.c.nova, "neutron": o.c.neutron, "cinder": o.c.cinder, "heat": o.c.heat}[service]
 	if !ok {
 		o.Fatalf("no service %s", service)
 	}
-	client, err := open()
+	client, err := open(o.Context())
 	o.ok(err)
 	_, err = o.c.exchange(o.Context(), client, method, method, body, nil, []int{200, 201, 202, 204}, path)
 	o.ok(err)
@@ -335,6 +335,14 @@ func TestVerify(t *testing.T) {
 						t.Errorf("%+v", d)
 					}
 				}
+				if name == "a server is stopped" {
+					if want := "start server " + o.servers("VDU1")[sick]; found[0].Mend.String() != want {
+						t.Errorf("mended by %q, not %q", found[0].Mend, want)
+					}
+					o.to("nova", http.MethodPost, map[string]any{"os-start": nil}, "servers", o.servers("VDU1")[sick], "action")
+					v.unchanged("started")
+					return
+				}
 				if found[0].Mend.Operation == "" { // the stack is to be resumed
 					o.to("heat", http.MethodPost, map[string]any{"resume": nil}, "stacks", stackName(v.now.ID), v.stackID(), "actions")
 					o.settled()
@@ -367,8 +375,47 @@ func TestVerifyState(t *testing.T) {
 	if len(found) != 1 || found[0].Kind != lcm.DifferenceState || found[0].ID != sick || !strings.HasSuffix(found[0].Recorded, "STOPPED") {
 		t.Fatalf("%+v", found)
 	}
-	v.mend(found)
-	v.unchanged("healed")
+	if want := "stop server " + v.servers("VDU2")[sick]; found[0].Mend.String() != want {
+		t.Errorf("mended by %q, not %q", found[0].Mend, want)
+	}
+	o.to("nova", http.MethodPost, map[string]any{"os-stop": nil}, "servers", v.servers("VDU2")[sick], "action")
+	v.unchanged("stopped again")
+}
+
+// TestWayBack names for every status what brings a server back, and never anything that loses it.
+func TestWayBack(t *testing.T) {
+	for status, want := range map[string][2]string{ // recorded as STARTED, as STOPPED
+		"SHUTOFF": {"start", "stop"}, "ACTIVE": {"bring to ACTIVE", "stop"}, "PAUSED": {"unpause", "unpause and stop"},
+		"SUSPENDED": {"resume", "resume and stop"}, "SHELVED": {"unshelve", "unshelve and stop"}, "SHELVED_OFFLOADED": {"unshelve", "unshelve and stop"},
+		"RESCUE": {"unrescue", "unrescue and stop"}, "UNKNOWN": {"bring to ACTIVE", "stop"},
+	} {
+		if started := wayBack(status, sol003.VnfOperationalStateStarted); started != want[0] {
+			t.Errorf("%s, recorded as STARTED: %s", status, started)
+		}
+		if stopped := wayBack(status, sol003.VnfOperationalStateStopped); stopped != want[1] && status != serverOff {
+			t.Errorf("%s, recorded as STOPPED: %s", status, stopped)
+		}
+	}
+}
+
+// TestFailedStackNames has a failed stack be mended by the heals that there are anyway, and by no heal of the whole VNF while
+// something else is all that is wanted.
+func TestFailedStackNames(t *testing.T) {
+	started := lcm.Difference{Kind: lcm.DifferenceState, Mend: lcm.Mend{First: "start server s"}}
+	for name, tt := range map[string]struct {
+		others []lcm.Difference
+		want   string
+	}{
+		"nothing else":     {nil, "heal (the whole VNF)"},
+		"a stopped server": {[]lcm.Difference{started}, "end the other differences, and verify again"},
+		"both":             {[]lcm.Difference{started, {Mend: lcm.HealOf("a")}}, "heal vnfcInstanceId a"},
+		"the whole":        {[]lcm.Difference{{Mend: lcm.HealOf()}, {Mend: lcm.HealOf("a")}}, "heal (the whole VNF)"},
+	} {
+		v := &comparison{infra: &infra{}, stack: &stack{Status: "UPDATE_FAILED"}, out: tt.others}
+		if v.failedStack(); v.out[0].Mend.String() != tt.want {
+			t.Errorf("%s: %q, not %q", name, v.out[0].Mend, tt.want)
+		}
+	}
 }
 
 // TestVerifyMeanwhile looks while Heat and Nova are at something.

@@ -34,6 +34,7 @@ type vnf struct {
 	// fail names a step of the next operation that fails once; failAfter lets it take effect before.
 	fail      string
 	failAfter bool
+	crash     string              // a step of the next operation whose second run is lost with its process
 	runners   []*infratest.Runner // of all operations
 }
 
@@ -73,7 +74,8 @@ func (v *vnf) run(x *lcm.Execution, driver lcm.InfraDriver) error {
 	if driver == lcm.InfraDriver(v.driver) {
 		v.steps = newJournaled(v.driver)
 		v.steps.fail, v.steps.after = v.fail, v.failAfter
-		v.fail, driver = "", v.steps
+		v.steps.crash = v.crash
+		v.fail, v.crash, driver = "", "", v.steps
 	}
 	r.Driver, r.LoseFirst, r.Before = driver, v.lose, v.before
 	v.runners = append(v.runners, r)

@@ -129,7 +129,9 @@ func TestSignalWhileScaled(t *testing.T) {
 		s.awaitMembers(t, "g", 1)
 		s.signal(t, "out").is(t, http.StatusOK, http.StatusNoContent)
 		c.eventually(t, "the group is being scaled", func() bool { return at(s.metadata(t, "g"), "scaling_in_progress") == true }, func() any { return s.metadata(t, "g") })
-		same(t, "the group's stack meanwhile", s.nested(t, "g").status(t), "UPDATE_IN_PROGRESS")
+		// The mark is set first, and the group's stack updated then.
+		c.eventually(t, "the group's stack is updated", func() bool { return s.nested(t, "g").status(t) == "UPDATE_IN_PROGRESS" },
+			func() any { return s.nested(t, "g").status(t) })
 		same(t, "the stack meanwhile", s.status(t), "CREATE_COMPLETE")
 		s.signal(t, "out").is(t, http.StatusOK, http.StatusNoContent)
 		s.awaitMembers(t, "g", 2)

@@ -14,6 +14,7 @@ import (
 type verification struct {
 	Differences []struct {
 		Kind, Part, ID, Name, Recorded, Found string
+		Resource                              struct{ ResourceID string }
 		Mend                                  struct {
 			Operation      string
 			VnfcInstanceID []string
@@ -53,9 +54,16 @@ func (v *life) differs(t *testing.T, what string, want ...string) {
 	if diff := cmp.Diff(want, got.kinds()); diff != "" {
 		t.Errorf("%s (- want, + got):\n%s\n%+v", what, diff, got)
 	}
-	sick, whole := map[string]bool{}, false
+	sick, starts, whole := map[string]bool{}, []string(nil), false
 	for _, d := range got.Differences {
 		t.Logf("%s: %s %s %s: recorded %s, found %s; %+v", what, d.Kind, d.Part, d.Name, d.Recorded, d.Found, d.Mend)
+		if d.Kind == "STATE" { // nothing is lost: no heal is named
+			if d.Mend.Operation != "" || d.Mend.First != "start server "+d.Resource.ResourceID {
+				t.Fatalf("%s: it is not to be started: %+v", what, d)
+			}
+			starts = append(starts, d.Resource.ResourceID)
+			continue
+		}
 		if d.Mend.Operation != "HEAL" {
 			t.Fatalf("%s: no heal mends it: %+v", what, d)
 		}
@@ -63,6 +71,12 @@ func (v *life) differs(t *testing.T, what string, want ...string) {
 		for _, id := range d.Mend.VnfcInstanceID {
 			sick[id] = true
 		}
+	}
+	for _, server := range starts {
+		v.nova.do(t, http.MethodPost, "servers/"+server+"/action", doc{"os-start": nil}).is(t, http.StatusAccepted)
+		v.eventually(t, "the server is started", func() bool {
+			return text(v.nova.get(t, "servers/"+server).doc, "server", "status") == "ACTIVE"
+		}, func() any { return v.nova.get(t, "servers/"+server).text })
 	}
 	if whole {
 		v.does(t, "heal", doc{"cause": what}, map[string]int{"REMOVED": v.shape.count(), "ADDED": v.shape.count()})
