@@ -1,7 +1,9 @@
 package vim
 
 import (
+	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +36,15 @@ func (Kubernetes) Probe(ctx context.Context, v lcm.VIM) (ProbeResult, error) {
 		return ProbeResult{}, refused(v, err)
 	}
 	defer transport.CloseIdleConnections()
-	c := &cluster{vim: v, http: http.Client{Transport: transport, CheckRedirect: noRedirects}}
+	apart, err := issuerTransport(v)
+	if err != nil {
+		return ProbeResult{}, refused(v, err)
+	}
+	defer apart.CloseIdleConnections()
+	c := &cluster{
+		vim: v, http: http.Client{Transport: transport, CheckRedirect: noRedirects},
+		issuer: http.Client{Transport: apart, CheckRedirect: noRedirects},
+	}
 	if err := c.login(ctx); err != nil {
 		return ProbeResult{}, err
 	}
@@ -56,11 +66,30 @@ func (Kubernetes) Probe(ctx context.Context, v lcm.VIM) (ProbeResult, error) {
 	return ProbeResult{Regions: names}, nil
 }
 
+// issuerTransport makes the transport to an OpenID Connect issuer: it is always verified, by the system's authorities and those of
+// ssl_ca_cert, and is not shown what the VIM knows us by.
+func issuerTransport(v lcm.VIM) (*http.Transport, error) {
+	plain := v
+	plain.Auth = map[string]any{}
+	if pem := text(v.Auth, "ssl_ca_cert"); pem != "" && pem != "None" {
+		plain.Auth["ssl_ca_cert"] = pem
+	}
+	transport, err := transportFor(plain, true)
+	if err != nil || transport.TLSClientConfig.RootCAs == nil {
+		return transport, err
+	}
+	if pool, err := x509.SystemCertPool(); err == nil && pool.AppendCertsFromPEM([]byte(normalPEM(text(plain.Auth, "ssl_ca_cert")))) {
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	return transport, nil
+}
+
 // cluster is one API server with a way to log in.
 type cluster struct {
-	vim   lcm.VIM
-	http  http.Client
-	token string
+	vim    lcm.VIM
+	http   http.Client
+	issuer http.Client
+	token  string
 }
 
 // login settles which credentials requests carry.
@@ -70,9 +99,11 @@ func (c *cluster) login(ctx context.Context) error {
 	if issuer == "" {
 		return nil
 	}
-	form := url.Values{
-		"grant_type": {"password"}, "scope": {"openid"}, "client_id": {text(c.vim.Auth, "client_id")},
-		"username": {text(c.vim.Auth, "username")}, "password": {text(c.vim.Auth, "password")},
+	form := url.Values{"grant_type": {"client_credentials"}, "scope": {"openid"}, "client_id": {text(c.vim.Auth, "client_id")}}
+	if user := text(c.vim.Auth, "username"); user != "" {
+		form.Set("grant_type", "password")
+		form.Set("username", user)
+		form.Set("password", text(c.vim.Auth, "password"))
 	}
 	if s := text(c.vim.Auth, "client_secret"); s != "" {
 		form.Set("client_secret", s)
@@ -83,15 +114,15 @@ func (c *cluster) login(ctx context.Context) error {
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	var answer struct {
-		IDToken string `json:"id_token"`
+		IDToken     string `json:"id_token"`
+		AccessToken string `json:"access_token"`
 	}
-	if err := c.do(req, &answer); err != nil {
+	if err := c.do(&c.issuer, req, &answer); err != nil {
 		return err
 	}
-	if answer.IDToken == "" {
-		return refused(c.vim, errors.New("the OpenID Connect issuer's answer has no id_token"))
+	if c.token = cmp.Or(answer.IDToken, answer.AccessToken); c.token == "" {
+		return refused(c.vim, errors.New("the OpenID Connect issuer's answer has neither id_token nor access_token"))
 	}
-	c.token = answer.IDToken
 	return nil
 }
 
@@ -107,7 +138,7 @@ func (c *cluster) get(ctx context.Context, path string, into any) error {
 	case user != "" && password != "":
 		req.SetBasicAuth(user, password)
 	}
-	return c.do(req, into)
+	return c.do(&c.http, req, into)
 }
 
 // forbiddenError is the answer to somebody who is known but may not.
@@ -115,8 +146,8 @@ type forbiddenError struct{ error }
 
 func (e *forbiddenError) Unwrap() error { return e.error }
 
-func (c *cluster) do(req *http.Request, into any) error {
-	resp, err := c.http.Do(req)
+func (c *cluster) do(client *http.Client, req *http.Request, into any) error {
+	resp, err := client.Do(req)
 	if err != nil {
 		return unreachable(c.vim, err)
 	}

@@ -112,7 +112,7 @@ func (c *cluster) may(ctx context.Context, r right) (bool, error) {
 	return answer.Status.Allowed, nil
 }
 
-// rightsFor are the rights that making and removing objects takes, and finding their pods.
+// rightsFor are the rights that making and removing objects takes, and finding their pods and claims.
 func rightsFor(objects []object, ns string) []right {
 	var out []right
 	for n := range objects {
@@ -124,8 +124,22 @@ func rightsFor(objects []object, ns string) []right {
 		for _, verb := range verbs {
 			out = append(out, right{verb, o.Group, o.Resource, "", o.in(ns)})
 		}
-		if o.VDU != "" {
+		if o.VDU != "" || o.Replicas != nil && !o.Once {
 			out = append(out, right{"list", "", "pods", "", ns})
+		}
+		if len(o.Claims) > 0 {
+			out = append(out, right{"list", "", "persistentvolumeclaims", "", ns}, right{"delete", "", "persistentvolumeclaims", "", ns},
+				right{"get", "", "persistentvolumeclaims", "", ns})
+		}
+		switch o.groupKind() { // see alone
+		case "Namespace":
+			for _, k := range inNamespaces {
+				out = append(out, right{"list", k.Group, k.Resource, "", o.Name})
+			}
+		case definitionKind:
+			if plural, group, ok := strings.Cut(o.Name, "."); ok { // as it must be named
+				out = append(out, right{"list", group, plural, "", ""})
+			}
 		}
 	}
 	return out

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
-// instantiation returns the steps of INSTANTIATE.
+// instantiation returns the steps that make a VNF.
 func (d *Driver) instantiation() []lcm.Step {
 	return []lcm.Step{
 		{Name: "manifests", Timeout: d.cfg.ReadyTimeout, Run: d.manifests},
@@ -36,6 +36,39 @@ func (d *Driver) begin(x *lcm.Execution) (*infra, *work, *cluster, error) {
 	return s, w, c, err
 }
 
+// leftovers is the step that removes what an earlier instantiation has left that was given up, in the same VIM: in another the
+// instance cannot be instantiated.
+func (d *Driver) leftovers(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	s, err := loadInfra(x.Instance)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	if len(s.Objects)+len(s.Going) == 0 {
+		return lcm.Done(), nil
+	}
+	return d.removeAll(ctx, x)
+}
+
+// check is the step that finds out whether a VNF can be made anew, before what there is of it is removed.
+func (d *Driver) check(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+	s, _, c, err := d.begin(x)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	items, p, err := d.items(ctx, x, c)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	after, err := settled(x, s, items, p)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	if err := c.review(ctx, rightsFor(after.Objects, after.Namespace)); err != nil {
+		return lcm.Progress{}, err
+	}
+	return lcm.Done(), nil
+}
+
 // manifests is the step that settles what the VNF consists of, and where: nothing has been made yet.
 func (d *Driver) manifests(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 	s, w, c, err := d.begin(x)
@@ -46,26 +79,34 @@ func (d *Driver) manifests(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	before := *s
-	*s = infra{Namespace: before.Namespace, VnfdID: x.Instance.VnfdID}
+	if s, err = settled(x, s, items, p); err != nil {
+		return lcm.Progress{}, err
+	}
+	show(x.Instance, s.Namespace)
+	*w = work{Digest: p.digest}
+	return keep(x, s, w, lcm.Done())
+}
+
+// settled returns what the VNF is to consist of, and where, by its manifests, and what it was before.
+func settled(x *lcm.Execution, before *infra, items []item, p *params) (*infra, error) {
+	s := &infra{Namespace: before.Namespace, VnfdID: x.Instance.VnfdID}
 	if x.Op.Operation == sol003.LcmOperationTypeInstantiate || s.Namespace == "" {
+		var err error
 		if s.Namespace, err = namespaceOf(p.Namespace, namespaces(items)); err != nil {
-			return lcm.Progress{}, err
+			return nil, err
 		}
 	}
 	for _, i := range items {
 		o := i.object
 		if err := replicasAt(x, &o); err != nil {
-			return lcm.Progress{}, err
+			return nil, err
 		}
 		if was := before.find(&o); was != nil && x.Op.Operation == sol003.LcmOperationTypeHeal {
 			o.Replicas, o.Config = was.Replicas, was.Config
 		}
 		s.Objects = append(s.Objects, o)
 	}
-	show(x.Instance, s.Namespace)
-	w.Applied, w.Wave, w.Asked, w.Gone, w.Written = 0, 0, nil, nil, nil
-	return keep(x, s, w, lcm.Done())
+	return s, nil
 }
 
 // show puts the namespace where the API shows it.
@@ -111,31 +152,52 @@ func (d *Driver) applyAll(ctx context.Context, x *lcm.Execution) (lcm.Progress, 
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	items, _, err := d.items(ctx, x, c)
+	// What is waited for is looked at before the files are read once more.
+	if wait, err := d.needed(ctx, x, c, s, w); err != nil || wait != "" {
+		return d.applied(x, s, w, wait, err)
+	}
+	if wait, err := c.held(ctx, s, w); err != nil || wait != "" {
+		return d.applied(x, s, w, wait, err)
+	}
+	items, p, err := d.items(ctx, x, c)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
 	if err := unchanged(items, s); err != nil {
 		return lcm.Progress{}, err
 	}
+	if w.Digest != "" && w.Digest != p.digest {
+		return lcm.Progress{}, errChanged
+	}
 	moved := references(items)
-	for w.Applied < len(items) {
+	for first := true; w.Applied < len(items); first = false {
 		n := w.Applied
 		o := &s.Objects[n]
-		// What is needed to make sense of the rest must be there first.
-		if n > 0 && rank(&s.Objects[n-1]) <= rankWaits && rank(o) > rank(&s.Objects[n-1]) {
-			wait, err := d.rankReady(ctx, x, c, s, w, rank(&s.Objects[n-1]))
-			if err != nil || wait != "" {
+		if !first {
+			if wait, err := d.needed(ctx, x, c, s, w); err != nil || wait != "" {
 				return d.applied(x, s, w, wait, err)
 			}
 		}
 		wait, err := d.applyOne(ctx, x, c, s, w, &items[n], o, desired(x, &items[n], o, s, moved))
-		if err != nil || wait != "" {
+		if w.Held = wait != ""; err != nil || w.Held {
 			return d.applied(x, s, w, wait, err)
 		}
 		w.Applied++
 	}
 	return keep(x, s, w, lcm.Done())
+}
+
+// held tells which object the last run has waited for that is still being deleted, "" for none.
+func (c *cluster) held(ctx context.Context, s *infra, w *work) (string, error) {
+	if !w.Held || w.Applied >= len(s.Objects) {
+		return "", nil
+	}
+	o := &s.Objects[w.Applied]
+	live, err := c.get(ctx, o, s.Namespace)
+	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
+		return "", err
+	}
+	return o.title(s.Namespace) + " is being deleted", nil
 }
 
 // applied ends a run of the step that applies, with what it waits for: what has been applied so far is kept.
@@ -156,9 +218,25 @@ func unchanged(items []item, s *infra) error {
 		same = items[n].gvk() == s.Objects[n].gvk() && items[n].Name == s.Objects[n].Name
 	}
 	if !same {
-		return lcm.Errorf(lcm.KindTerminal, "the CNF definition files are not what they were when the operation began")
+		return errChanged
 	}
 	return nil
+}
+
+var errChanged = lcm.Errorf(lcm.KindTerminal, "the CNF definition files are not what they were when the operation began")
+
+// needed tells what the next object needs that is not ready yet, "" when nothing is: what it takes to make sense of the rest must
+// be there first.
+func (d *Driver) needed(ctx context.Context, x *lcm.Execution, c *cluster, s *infra, w *work) (string, error) {
+	n := w.Applied
+	if n == 0 || n >= len(s.Objects) {
+		return "", nil
+	}
+	before := rank(&s.Objects[n-1])
+	if before > rankWaits || rank(&s.Objects[n]) <= before {
+		return "", nil
+	}
+	return d.rankReady(ctx, x, c, s, w, before)
 }
 
 // rankReady tells what of a rank is not ready yet, "" when all is.
@@ -172,7 +250,7 @@ func (d *Driver) rankReady(ctx context.Context, x *lcm.Execution, c *cluster, s 
 		if err != nil {
 			return "", err
 		}
-		st := d.readiness(ctx, x.Now().Sub(x.Begun), c, o, s, u)
+		st := d.readiness(ctx, span{x.Begun, x.Now()}, c, o, s, u)
 		switch st.state {
 		case failed:
 			return "", lcm.Errorf(lcm.KindTerminal, "%s: %s", o.title(s.Namespace), st.message)
@@ -194,8 +272,7 @@ func (d *Driver) applyOne(ctx context.Context, x *lcm.Execution, c *cluster, s *
 		return "", err
 	case live == nil:
 	case !ours(live, x.Instance.ID):
-		return "", lcm.Errorf(lcm.KindTerminal, "%s exists in VIM %s and is not of this VNF instance: it has no label %s=%s",
-			i.asked(s.Namespace), c.name, instanceLabel, x.Instance.ID)
+		return "", foreign(x, c, s, i)
 	case live.GetDeletionTimestamp() != nil:
 		return o.title(s.Namespace) + " of an earlier try is being deleted", nil
 	case ended(o, live):
@@ -203,8 +280,20 @@ func (d *Driver) applyOne(ctx context.Context, x *lcm.Execution, c *cluster, s *
 		if err != nil || !gone {
 			return o.title(s.Namespace) + " has ended and is deleted to be made anew", err
 		}
+		live = nil
 	}
-	done, err := c.apply(ctx, o, s.Namespace, u)
+	done, err := c.apply(ctx, o, s.Namespace, x.Instance.ID, u, live)
+	if statusOf(err) == http.StatusConflict { // it has come, or gone, between
+		again, e := c.get(ctx, o, s.Namespace)
+		switch {
+		case e != nil:
+			return "", e
+		case again != nil && !ours(again, x.Instance.ID):
+			return "", foreign(x, c, s, i)
+		case again == nil || live == nil || again.GetUID() != live.GetUID():
+			return o.title(s.Namespace) + " is being changed by somebody else", nil
+		}
+	}
 	if live != nil && w.Updating && statusOf(err) == http.StatusUnprocessableEntity && (o.groupKind() == "Pod" || o.groupKind() == "batch/Job") {
 		// It cannot be changed: it is made anew.
 		_, err := c.delete(ctx, o, s.Namespace, deletion{uid: string(live.GetUID()), owner: ownsOthers(o)})
@@ -216,6 +305,12 @@ func (d *Driver) applyOne(ctx context.Context, x *lcm.Execution, c *cluster, s *
 	o.UID = string(done.GetUID())
 	w.wrote(o.UID, done.GetResourceVersion())
 	return "", nil
+}
+
+// foreign words that an object is somebody else's.
+func foreign(x *lcm.Execution, c *cluster, s *infra, i *item) error {
+	return lcm.Errorf(lcm.KindTerminal, "%s exists in VIM %s and is not of this VNF instance: it has no label %s=%s",
+		i.asked(s.Namespace), c.name, instanceLabel, x.Instance.ID)
 }
 
 // postOne posts what leaves nothing behind. A pod that is bound as it is to be has been bound before.
@@ -241,6 +336,7 @@ func (d *Driver) postOne(ctx context.Context, c *cluster, s *infra, i *item, o *
 
 // refusal words that an object cannot be made.
 func (d *Driver) refusal(c *cluster, s *infra, i *item, err error) error {
+	err = discreet(i, err)
 	wrapped := c.wrap("apply "+i.title(s.Namespace), err)
 	kind := lcm.KindOf(wrapped)
 	if terminating(err) {

@@ -28,10 +28,10 @@ type cluster struct {
 	driver  *Driver
 	name    string // of the VIM, for messages
 	version int64
+	used    time.Time // last; the driver's mu guards it
 	http    *http.Client
 	objects dynamic.Interface
 	raw     rest.Interface
-	kinds   discovery.ServerResourcesInterface
 
 	mu           sync.Mutex
 	refusedSince time.Time
@@ -41,7 +41,7 @@ type cluster struct {
 	allowed      map[string]time.Time // what we may do, by when that was found out
 	owners       map[types.UID]ownership
 	hidden       map[schema.GroupVersionKind]time.Time // kinds of owners that we may not read, by when we were told so
-	binding      map[string]string                     // volumeBindingMode by StorageClass
+	binding      map[string]binding                    // by StorageClass
 	watches      map[watchKey]*watch
 	closed       bool
 	running      sync.WaitGroup
@@ -53,33 +53,39 @@ type group struct {
 	at        time.Time
 }
 
-// connect returns the client of the operation's VIM; that of an earlier version of the VIM is closed.
+// connect returns the client of the operation's VIM; that of an earlier version of the VIM is closed, and so are those that
+// nobody has used for a while.
 func (d *Driver) connect(t *lcm.VimTarget) (*cluster, error) {
 	d.mu.Lock()
+	now := time.Now()
+	var over []*cluster
 	c, ok := d.clusters[t.ID]
-	if ok && c.version >= t.Version {
-		d.mu.Unlock()
-		return c, nil
+	if !ok || c.version < t.Version {
+		fresh, err := d.client(t)
+		if err != nil {
+			d.mu.Unlock()
+			return nil, err
+		}
+		if ok {
+			over = append(over, c)
+		}
+		c = fresh
+		d.clusters[t.ID] = c
 	}
-	fresh, err := d.client(t)
-	if err == nil {
-		d.clusters[t.ID] = fresh
-	}
+	c.used = now
+	over = append(over, d.idle(now)...)
 	d.mu.Unlock()
-	if err != nil {
-		return nil, err
+	for _, o := range over {
+		o.close()
 	}
-	if ok {
-		c.close()
-	}
-	return fresh, nil
+	return c, nil
 }
 
 // client makes a client without calling anybody.
 func (d *Driver) client(t *lcm.VimTarget) (*cluster, error) {
 	c := &cluster{
 		driver: d, name: cmp.Or(t.Name, t.ID), version: t.Version,
-		groups: map[string]group{}, allowed: map[string]time.Time{}, owners: map[types.UID]ownership{}, hidden: map[schema.GroupVersionKind]time.Time{}, binding: map[string]string{},
+		groups: map[string]group{}, allowed: map[string]time.Time{}, owners: map[types.UID]ownership{}, hidden: map[schema.GroupVersionKind]time.Time{}, binding: map[string]binding{},
 		watches: map[watchKey]*watch{},
 	}
 	rt, err := d.transport(t)
@@ -96,7 +102,7 @@ func (d *Driver) client(t *lcm.VimTarget) (*cluster, error) {
 	if err != nil {
 		return nil, bad(err)
 	}
-	c.kinds, c.raw = kinds, kinds.RESTClient()
+	c.raw = kinds.RESTClient()
 	return c, nil
 }
 
@@ -165,16 +171,9 @@ func (c *cluster) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (kind
 			return kind{}, c.noKind(gvk)
 		}
 	}
-	if err := ctx.Err(); err != nil {
+	found, err := c.served(ctx, gvk.GroupVersion())
+	if err != nil {
 		return kind{}, err
-	}
-	list, err := c.kinds.ServerResourcesForGroupVersion(gv)
-	if err != nil && statusOf(err) != http.StatusNotFound {
-		return kind{}, c.wrap("find out about "+gv, err)
-	}
-	found := group{at: time.Now()}
-	if list != nil {
-		found.resources = list.APIResources
 	}
 	c.mu.Lock()
 	c.groups[gv] = found
@@ -183,6 +182,30 @@ func (c *cluster) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (kind
 		return k, nil
 	}
 	return kind{}, c.noKind(gvk)
+}
+
+// served asks what the cluster serves of a group version; nothing, when it does not know it.
+func (c *cluster) served(ctx context.Context, gv schema.GroupVersion) (group, error) {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	parts := []string{"/apis", gv.Group, gv.Version}
+	if gv.Group == "" {
+		parts = []string{"/api", gv.Version}
+	}
+	out := group{at: time.Now()}
+	raw, err := c.raw.Get().AbsPath(parts...).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if statusOf(err) == http.StatusNotFound {
+		return out, nil
+	}
+	var list metav1.APIResourceList
+	if err == nil {
+		err = json.Unmarshal(raw, &list)
+	}
+	if err != nil {
+		return group{}, c.wrap("find out about "+gv.String(), err)
+	}
+	out.resources = list.APIResources
+	return out, nil
 }
 
 func (c *cluster) noKind(gvk schema.GroupVersionKind) error {
@@ -230,11 +253,15 @@ func (c *cluster) get(ctx context.Context, o *object, ns string) (*unstructured.
 	return u, nil
 }
 
-// apply brings an object to what it is to be, whoever else has had a hand in it.
-func (c *cluster) apply(ctx context.Context, o *object, ns string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// apply brings an object to what it is to be. What is there (live), and ours, is brought to it whoever else has had a hand in
+// it; what is not there is made, and is not when somebody else has done so meanwhile: a conflict.
+func (c *cluster) apply(ctx context.Context, o *object, ns, instanceID string, u, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := c.call(ctx)
 	defer cancel()
-	return c.resource(o, ns).Apply(ctx, o.Name, u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	if live != nil {
+		u.SetUID(live.GetUID())
+	}
+	return c.resource(o, ns).Apply(ctx, o.Name, u, metav1.ApplyOptions{FieldManager: managerOf(instanceID), Force: live != nil})
 }
 
 // post creates what is only posted.
@@ -246,9 +273,10 @@ func (c *cluster) post(ctx context.Context, o *object, ns string, u *unstructure
 
 // deletion is how an object is deleted.
 type deletion struct {
-	uid   string // that it must have, "" for any
-	owner bool   // its dependents go first
-	grace *int64
+	uid     string // that it must have, "" for any
+	version string // and its resource version, "" for any
+	owner   bool   // its dependents go first
+	grace   *int64
 }
 
 // delete asks for an object to be deleted. It tells whether the object is gone already, or not the one that was meant.
@@ -266,6 +294,9 @@ func (c *cluster) delete(ctx context.Context, o *object, ns string, del deletion
 	if del.uid != "" {
 		uid := types.UID(del.uid)
 		options.Preconditions = &metav1.Preconditions{UID: &uid}
+		if del.version != "" {
+			options.Preconditions.ResourceVersion = &del.version
+		}
 	}
 	body, err := json.Marshal(options)
 	if err != nil {

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,6 +86,22 @@ func New(cfg Config, log *slog.Logger) *Driver {
 	return &Driver{cfg: cfg.withDefaults(), log: log, clusters: map[string]*cluster{}}
 }
 
+// unused is how long a VIM's client is kept that nobody uses.
+const unused = 10 * time.Minute
+
+// idle takes out the clients that nobody has used for a while; d.mu is held. Whoever still has one may go on: it reads for
+// itself.
+func (d *Driver) idle(now time.Time) []*cluster {
+	var out []*cluster
+	for id, c := range d.clusters {
+		if now.Sub(c.used) >= unused {
+			delete(d.clusters, id)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // Close ends all watches, waits until they have ended, and closes idle connections. The driver may be used again.
 func (d *Driver) Close() {
 	d.mu.Lock()
@@ -130,12 +147,14 @@ func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 		if undo {
 			return d.removal("rollback-"), nil
 		}
-		return d.instantiation(), nil
+		left := lcm.Step{Name: "leftovers", Effect: true, Timeout: d.cfg.DeleteTimeout + slack, Run: d.leftovers}
+		return append([]lcm.Step{left}, d.instantiation()...), nil
 	case sol003.LcmOperationTypeTerminate:
 		return d.removal(""), nil
 	case sol003.LcmOperationTypeHeal:
 		if x.Plan.Whole {
-			return append(d.removal("respawn-"), d.instantiation()...), nil
+			check := lcm.Step{Name: "respawn-check", Timeout: d.cfg.ReadyTimeout, Run: d.check}
+			return slices.Concat([]lcm.Step{check}, d.removal("respawn-"), d.instantiation()), nil
 		}
 		return d.healSteps(), nil
 	case sol003.LcmOperationTypeOperate:

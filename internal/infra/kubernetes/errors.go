@@ -3,12 +3,16 @@ package kubernetes
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -44,7 +48,7 @@ func (c *cluster) wrap(doing string, err error) error {
 		}
 		said = "the credentials are refused (" + said + ")"
 	case passes(status, err), status == http.StatusForbidden && !c.settled():
-	case status >= 400 && status < 500, unfit(err):
+	case status >= 400 && status < 500, unfit(err), unsent(err):
 		kind = lcm.KindTerminal
 	}
 	var untrusted *tls.CertificateVerificationError
@@ -104,6 +108,75 @@ func passes(status int, err error) bool {
 func unfit(err error) bool {
 	said := err.Error()
 	return strings.Contains(said, "failed to create typed patch object") || strings.Contains(said, "field not declared in schema")
+}
+
+// unsent tells whether a request was not even made, since what it is to carry is none of what the API knows.
+func unsent(err error) bool {
+	said := err.Error()
+	return statusOf(err) == 0 && (strings.HasPrefix(said, "invalid namespace ") || strings.HasPrefix(said, "invalid resource name ") || strings.HasPrefix(said, "name is required") ||
+		strings.HasPrefix(said, "resource name may not be empty") || strings.Contains(said, "unsupported protocol scheme"))
+}
+
+// discreet returns an error of applying an object that says nothing of what a Secret holds, which the API server may quote.
+func discreet(i *item, err error) error {
+	if err == nil || i.groupKind() != "Secret" || errors.Is(err, context.Canceled) {
+		return err
+	}
+	status := statusOf(err)
+	if status == 0 {
+		return err
+	}
+	quoted := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || unfit(err)
+	for _, field := range []string{"data", "stringData"} {
+		quoted = quoted || quotes(err.Error(), i.Object[field])
+	}
+	if !quoted {
+		return err
+	}
+	var said apierrors.APIStatus
+	if !errors.As(err, &said) {
+		return err
+	}
+	clean := metav1.Status{Status: metav1.StatusFailure, Code: said.Status().Code, Reason: said.Status().Reason}
+	clean.Message = fmt.Sprintf("the API server refuses it (%d %s); what it says is left out, since it may quote the Secret", clean.Code, clean.Reason)
+	if unfit(err) { // by this the error is classed
+		clean.Code, clean.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+	}
+	var fields []string
+	if details := said.Status().Details; details != nil {
+		for _, cause := range details.Causes {
+			if cause.Field != "" && !quotes(cause.Field, i.Object["data"]) && !quotes(cause.Field, i.Object["stringData"]) {
+				fields = append(fields, cause.Field)
+			}
+		}
+	}
+	if len(fields) > 0 {
+		clean.Message += ": " + cut(strings.Join(fields, ", "))
+	}
+	return &apierrors.StatusError{ErrStatus: clean}
+}
+
+// quotes tells whether a text holds a value that is in v, as it is or decoded.
+func quotes(said string, v any) bool {
+	switch t := v.(type) {
+	case nil:
+		return false
+	case map[string]any:
+		for _, e := range t {
+			if quotes(said, e) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return slices.ContainsFunc(t, func(e any) bool { return quotes(said, e) })
+	}
+	value := strings.TrimSpace(fmt.Sprint(v))
+	if value == "" {
+		return false
+	}
+	plain, err := base64.StdEncoding.DecodeString(value)
+	return strings.Contains(said, value) || err == nil && len(plain) > 0 && strings.Contains(said, string(plain))
 }
 
 // statusOf returns the HTTP status in an error, 0 when there is none.

@@ -72,19 +72,22 @@ func (d *Driver) healLook(ctx context.Context, x *lcm.Execution) (lcm.Progress, 
 
 // plan settles what the VNF's objects are to be by the manifests as they are now.
 func (d *Driver) plan(ctx context.Context, x *lcm.Execution, c *cluster, s *infra, w *work, by map[string][]*unstructured.Unstructured) error {
-	items, _, err := d.items(ctx, x, c)
+	items, p, err := d.items(ctx, x, c)
 	if err != nil {
 		return err
 	}
+	w.Digest = p.digest
 	changed, err := c.changedConfig(ctx, s, items)
 	if err != nil {
 		return err
 	}
-	after := infra{Namespace: s.Namespace, VnfdID: x.Instance.VnfdID}
+	// VnfdID is set once all is as the manifests say: until then, the next try begins here.
+	after := infra{Namespace: s.Namespace, VnfdID: s.VnfdID}
+	had := s.all()
 	for n := range items {
 		i := &items[n]
 		o := i.object
-		was := s.find(&o)
+		was := had.find(&o)
 		if was != nil {
 			o.UID, o.Config = was.UID, was.Config
 			if o.Replicas != nil && was.Replicas != nil {
@@ -96,9 +99,9 @@ func (d *Driver) plan(ctx context.Context, x *lcm.Execution, c *cluster, s *infr
 		}
 		after.Objects = append(after.Objects, o)
 	}
-	for n := range s.Objects {
-		if o := s.Objects[n]; !o.Once && after.find(&o) == nil {
-			w.Prune = append(w.Prune, o)
+	for n := range had.Objects {
+		if o := had.Objects[n]; !o.Once && after.find(&o) == nil {
+			after.Going = append(after.Going, o)
 		}
 	}
 	*s = after
@@ -167,15 +170,14 @@ func (d *Driver) prune(ctx context.Context, x *lcm.Execution) (lcm.Progress, err
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	left, err := d.removeSome(ctx, x, c, s, w, w.Prune, false)
+	going := &infra{Namespace: s.Namespace, Objects: s.Going}
+	left, err := d.removeWaves(ctx, x, c, going, s, w, false)
 	if err != nil {
 		return lcm.Progress{}, err
 	}
 	if len(left) == 0 {
+		s.Going, s.VnfdID = nil, x.Instance.VnfdID
 		return keep(x, s, w, lcm.Done())
-	}
-	if x.Now().Sub(x.Begun) >= d.cfg.DeleteTimeout {
-		return lcm.Progress{}, d.stays(ctx, c, s, left)
 	}
 	return keep(x, s, w, lcm.Wait(d.pause(x), "%s is being deleted", left[0].title(s.Namespace)))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,11 +28,12 @@ func (d *Driver) items(ctx context.Context, x *lcm.Execution, c *cluster) ([]ite
 	if err != nil {
 		return nil, nil, err
 	}
-	docs, err := d.read(ctx, x, p.Files)
+	docs, err := d.read(ctx, x, p)
 	if err != nil {
 		return nil, nil, err
 	}
 	defined := definitions(docs)
+	seen := map[string]string{}
 	out := make([]item, 0, len(docs))
 	for _, doc := range docs {
 		o, err := c.identify(ctx, doc, defined)
@@ -39,10 +41,11 @@ func (d *Driver) items(ctx context.Context, x *lcm.Execution, c *cluster) ([]ite
 			return nil, nil, err
 		}
 		o.Source = doc.at
-		for n := range out {
-			if out[n].same(o) {
-				return nil, nil, lcm.Errorf(lcm.KindTerminal, "%s: %s %s is there already, at %s", doc.at, o.Kind, o.Name, out[n].at)
+		if !o.Once {
+			if at, ok := seen[o.key()]; ok {
+				return nil, nil, lcm.Errorf(lcm.KindTerminal, "%s: %s %s is there already, at %s", doc.at, o.Kind, o.Name, at)
 			}
+			seen[o.key()] = doc.at
 		}
 		out = append(out, item{manifest: doc, object: *o, given: doc.GetNamespace()})
 	}
@@ -72,7 +75,7 @@ func (c *cluster) identify(ctx context.Context, doc manifest, defined map[schema
 	if o.Name == "" && !o.Once {
 		return nil, lcm.Errorf(lcm.KindTerminal, "%s: the %s has no metadata.name", doc.at, o.Kind)
 	}
-	if strings.ContainsAny(o.Name, "/%") || o.Name == "." || o.Name == ".." {
+	if len(path.IsValidPathSegmentName(o.Name)) > 0 {
 		return nil, lcm.Errorf(lcm.KindTerminal, "%s: %q is no name of an object", doc.at, o.Name)
 	}
 	if k.scale {
@@ -94,9 +97,32 @@ func (c *cluster) identify(ctx context.Context, doc manifest, defined map[schema
 				o.Claims = append(o.Claims, name)
 			}
 		}, "spec", "volumeClaimTemplates")
-		o.Selector, _, _ = unstructured.NestedStringMap(doc.Object, "spec", "selector", "matchLabels")
 	}
+	o.Uses = claimsUsed(o, doc.Unstructured)
 	return o, nil
+}
+
+// claimsUsed returns the claims that an object's pods mount, of kinds that make their pods at once.
+func claimsUsed(o *object, u *unstructured.Unstructured) []string {
+	spec := []string{"spec", "template", "spec", "volumes"}
+	switch o.groupKind() {
+	case "Pod":
+		spec = []string{"spec", "volumes"}
+	case "batch/Job":
+		if suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "suspend"); suspended {
+			return nil
+		}
+	case "apps/Deployment", "apps/StatefulSet", "apps/ReplicaSet", "apps/DaemonSet", "ReplicationController":
+	default:
+		return nil
+	}
+	var out []string
+	each(u, func(volume map[string]any) {
+		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" {
+			out = append(out, name)
+		}
+	}, spec...)
+	return out
 }
 
 // unread stands for a number of replicas that only the cluster can tell.
@@ -239,6 +265,20 @@ func desired(x *lcm.Execution, i *item, o *object, s *infra, moved map[reference
 			n = 0
 		}
 		_ = unstructured.SetNestedField(u.Object, int64(n), "spec", "replicas")
+	}
+	if len(o.Claims) > 0 { // so that what is made of them is known to be the VNF's
+		each(u, func(claim map[string]any) {
+			metadata, _ := claim["metadata"].(map[string]any)
+			if metadata == nil {
+				return
+			}
+			labels, _ := metadata["labels"].(map[string]any)
+			if labels == nil {
+				labels = map[string]any{}
+				metadata["labels"] = labels
+			}
+			labels[instanceLabel] = x.Instance.ID
+		}, "spec", "volumeClaimTemplates")
 	}
 	if o.Config != "" {
 		_ = unstructured.SetNestedField(u.Object, o.Config, "spec", "template", "metadata", "annotations", configAnnotation)

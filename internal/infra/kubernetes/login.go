@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,7 +54,14 @@ func (d *Driver) transport(t *lcm.VimTarget) (http.RoundTripper, error) {
 	token, user, password := text(t.Auth, "bearer_token"), text(t.Auth, "username"), text(t.Auth, "password")
 	switch {
 	case text(t.Auth, "oidc_token_url") != "":
-		return &bearing{next: next, tokens: &issuer{vim: t, http: &http.Client{Transport: base, Timeout: d.cfg.CallTimeout, CheckRedirect: noRedirects}}}, nil
+		apart, err := issuerTLS(t)
+		if err != nil {
+			return nil, err
+		}
+		outside := base.Clone()
+		outside.TLSClientConfig = apart
+		client := &http.Client{Transport: outside, Timeout: d.cfg.CallTimeout, CheckRedirect: noRedirects}
+		return &bearing{next: next, tokens: &issuer{vim: t, http: client, grace: refusalPause}}, nil
 	case token != "":
 		return &bearing{next: next, tokens: fixed(token)}, nil
 	case user != "" && password != "":
@@ -102,6 +110,25 @@ func tlsOf(t *lcm.VimTarget) (*tls.Config, error) {
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
+	return c, nil
+}
+
+// issuerTLS is how the issuer's certificate is checked: always, by the system's authorities and the VIM's. What the VIM knows
+// us by, and that the VIM need not be checked, is nothing to the issuer, which is given a password.
+func issuerTLS(t *lcm.VimTarget) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	pem := text(t.Auth, "ssl_ca_cert")
+	if pem == "" || pem == "None" {
+		return c, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM([]byte(pem)) {
+		return nil, lcm.Errorf(lcm.KindTerminal, "ssl_ca_cert of VIM %s holds no certificate", t.ID)
+	}
+	c.RootCAs = pool
 	return c, nil
 }
 
@@ -213,18 +240,29 @@ func (b *bearing) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections lets the HTTP client's method of that name reach the connections.
-func (b *bearing) CloseIdleConnections() { closeIdle(b.next) }
+func (b *bearing) CloseIdleConnections() {
+	closeIdle(b.next)
+	if i, ok := b.tokens.(*issuer); ok {
+		i.http.CloseIdleConnections()
+	}
+}
 
 // issuer gets tokens from an OpenID Connect issuer, by password when a user is named, else by the client's own credentials
 // (RFC 6749 §4.3, §4.4), and keeps them until shortly before they expire.
 type issuer struct {
-	vim  *lcm.VimTarget
-	http *http.Client
+	vim   *lcm.VimTarget
+	http  *http.Client
+	grace time.Duration // how long nobody asks again after a refusal
 
-	mu    sync.Mutex
-	held  lcm.Secret
-	until time.Time // zero: not known
+	mu      sync.Mutex
+	held    lcm.Secret
+	until   time.Time // zero: not known
+	refusal error     // the last, while there has been no token since
+	said    time.Time // when that was
 }
+
+// refusalPause is how long an issuer that has refused the credentials is not asked again: it may lock the account.
+const refusalPause = 30 * time.Second
 
 // early is how long before its end a token is renewed.
 const early = 10 * time.Second
@@ -235,10 +273,17 @@ func (i *issuer) token(ctx context.Context) (string, error) {
 	if i.held != "" && (i.until.IsZero() || time.Now().Before(i.until)) {
 		return i.held.Reveal(), nil
 	}
+	if i.refusal != nil && time.Since(i.said) < i.grace {
+		return "", i.refusal
+	}
 	token, life, err := i.ask(ctx)
+	if lcm.Is(err, lcm.KindTerminal) {
+		i.refusal, i.said = err, time.Now()
+	}
 	if err != nil {
 		return "", err
 	}
+	i.refusal = nil
 	i.held, i.until = lcm.Secret(token), time.Time{}
 	if life > 0 {
 		i.until = time.Now().Add(max(life-early, life/2))
@@ -273,7 +318,12 @@ func (i *issuer) ask(ctx context.Context) (string, time.Duration, error) {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := i.http.Do(req)
 	if err != nil {
-		return "", 0, &lcm.Error{Kind: lcm.KindRetryable, Detail: fmt.Sprintf("VIM %s: the OpenID Connect issuer does not answer", i.vim.ID), Err: err}
+		kind := lcm.KindRetryable
+		var untrusted *tls.CertificateVerificationError
+		if errors.As(err, &untrusted) {
+			kind = lcm.KindTerminal
+		}
+		return "", 0, &lcm.Error{Kind: kind, Detail: fmt.Sprintf("VIM %s: the OpenID Connect issuer does not answer", i.vim.ID), Err: err}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {

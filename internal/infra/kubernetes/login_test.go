@@ -176,12 +176,48 @@ func TestOpenIDConnect(t *testing.T) {
 		}
 	}
 
+	// An issuer that has refused is left alone for a while.
+	status, count = http.StatusUnauthorized, 0
+	d = newDriver(t, Config{})
+	vim = target(map[string]any{"client_id": "c"})
+	for range 3 {
+		if err := look(t, d, vim); !lcm.Is(err, lcm.KindTerminal) {
+			t.Errorf("refused: %v", err)
+		}
+	}
+	if count != 1 {
+		t.Errorf("an issuer that refuses was asked %d times", count)
+	}
+
 	// A token that has come to its end is got anew before anybody refuses it.
 	status, life = http.StatusOK, 1
 	i := &issuerOf{t: t, vim: target(map[string]any{"client_id": "c"})}
 	first, second := i.token(0), i.token(2*time.Second)
 	if first == second {
 		t.Error("a token that has ended is used again")
+	}
+}
+
+// TestIssuerIsChecked: that a VIM need not be checked, and what the VIM knows us by, is nothing to the issuer.
+func TestIssuerIsChecked(t *testing.T) {
+	issuer := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TLS.PeerCertificates) > 0 {
+			t.Error("the issuer is shown the VIM's certificate")
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "t"})
+	}))
+	issuer.Config.ErrorLog = log.New(io.Discard, "", 0)
+	issuer.StartTLS()
+	defer issuer.Close()
+	server := httptest.NewServer(&door{wanted: "Bearer t"})
+	defer server.Close()
+	for ca, kind := range map[any]lcm.Kind{"None": lcm.KindTerminal, certificateOf(issuer): ""} {
+		err := look(t, newDriver(t, Config{}), &lcm.VimTarget{VIM: lcm.VIM{ID: "vim", AuthURL: server.URL, Auth: map[string]any{
+			"oidc_token_url": issuer.URL, "client_id": "c", "ssl_ca_cert": ca,
+		}}})
+		if kind == "" && err != nil || kind != "" && !lcm.Is(err, kind) {
+			t.Errorf("with ssl_ca_cert %.20v: %v", ca, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	yaml2 "go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -20,14 +21,63 @@ type manifest struct {
 	at string // file and line
 }
 
-// maxObjects bounds how many objects the definition files of a VNF may hold.
-const maxObjects = 10000
+// How much the definition files of a VNF may hold in all.
+const (
+	maxObjects = 10000
+	maxSize    = 64 << 20 // once aliases stand for what they are of
+)
+
+// allowance is how much more the definition files may hold.
+type allowance struct{ objects, size int }
+
+func fresh() *allowance { return &allowance{objects: maxObjects, size: maxSize} }
+
+// take counts a document that has been read.
+func (l *allowance) take(file string, line int, doc []byte) error {
+	size := len(doc)
+	if bytes.IndexByte(doc, '&') >= 0 && bytes.IndexByte(doc, '*') >= 0 { // as text it may be many times as long
+		var value any
+		if err := yaml2.Unmarshal(doc, &value); err == nil { // else it is told with the rest
+			size = max(size, expanded(value, l.size))
+		}
+	}
+	if l.size -= size; l.size < 0 {
+		return lcm.Errorf(lcm.KindTerminal, "%s:%d: the definition files hold more than %d MiB, with what aliases stand for", file, line, maxSize>>20)
+	}
+	return nil
+}
+
+// expanded tells how long a value is, no further than what is beyond most.
+func expanded(v any, most int) int {
+	size := 1
+	switch t := v.(type) {
+	case string:
+		size += len(t)
+	case []any:
+		for _, e := range t {
+			if size += expanded(e, most-size); size > most {
+				break
+			}
+		}
+	case map[any]any:
+		for key, e := range t {
+			size += expanded(key, most-size)
+			if size += expanded(e, most-size); size > most {
+				break
+			}
+		}
+	}
+	return size
+}
 
 // parse reads the objects of a definition file: YAML or JSON, any number of documents, those that are empty left out, lists
 // taken apart. Terminal, naming file and line: it is not YAML, or a document is no object.
-func parse(file string, raw []byte) ([]manifest, error) {
+func (l *allowance) parse(file string, raw []byte) ([]manifest, error) {
 	var out []manifest
 	for _, doc := range documents(raw) {
+		if err := l.take(file, doc.line, doc.text); err != nil {
+			return nil, err
+		}
 		content, err := yaml.YAMLToJSONStrict(doc.text)
 		if err != nil {
 			return nil, lcm.Errorf(lcm.KindTerminal, "%s: %s", file, moved(err.Error(), doc.line-1))
@@ -43,7 +93,8 @@ func parse(file string, raw []byte) ([]manifest, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out = append(out, found...); len(out) > maxObjects {
+		out = append(out, found...)
+		if l.objects -= len(found); l.objects < 0 {
 			return nil, lcm.Errorf(lcm.KindTerminal, "%s: there are more than %d objects", file, maxObjects)
 		}
 	}

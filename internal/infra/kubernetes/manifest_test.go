@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestParse(t *testing.T) {
 		{name: "an item without kind", text: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1}\n", err: "f.yaml:1: the object has no kind"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			found, err := parse("f.yaml", []byte(tt.text))
+			found, err := fresh().parse("f.yaml", []byte(tt.text))
 			if tt.err != "" {
 				if !lcm.Is(err, lcm.KindTerminal) || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("parse: %v, want %q", err, tt.err)
@@ -65,7 +66,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseReadsAsKubectlDoes(t *testing.T) {
-	found, err := parse("f.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  creationTimestamp: null\n  uid: x\n"+
+	found, err := fresh().parse("f.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  creationTimestamp: null\n  uid: x\n"+
 		"data: {a: yes, b: 0644, c: 1.5, d: \"yes\"}\nstatus: {}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func FuzzParse(f *testing.F) {
 		if rest := bytes.ReplaceAll(all, []byte("..."), nil); len(rest) > len(raw) {
 			t.Errorf("the documents hold more than the file: %q", all)
 		}
-		found, err := parse("f.yaml", raw)
+		found, err := fresh().parse("f.yaml", raw)
 		if err == nil {
 			for _, m := range found {
 				if m.GetKind() == "" || m.GetAPIVersion() == "" {
@@ -102,4 +103,44 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("not terminal: %v", err)
 		}
 	})
+}
+
+// TestParseBounds: what aliases stand for counts, and so does what other files hold.
+func TestParseBounds(t *testing.T) {
+	var bomb strings.Builder
+	bomb.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx: &x " + strings.Repeat("a", 1<<20) + "\ndata:\n")
+	for n := range 100 {
+		fmt.Fprintf(&bomb, "  k%d: *x\n", n)
+	}
+	if _, err := fresh().parse("f.yaml", []byte(bomb.String())); !lcm.Is(err, lcm.KindTerminal) || !strings.Contains(err.Error(), "f.yaml:1: the definition files hold more than 64 MiB") {
+		t.Errorf("aliases of a long text: %v", err)
+	}
+	if found, err := fresh().parse("f.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx: &x abc\ndata: {a: *x, b: *x}\n")); err != nil || len(found) != 1 {
+		t.Errorf("a few aliases: %v", err)
+	}
+	left := fresh()
+	one := []byte("apiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n", maxObjects/2))
+	for n := range 3 {
+		if _, err := left.parse("f.yaml", one); (err != nil) != (n == 2) {
+			t.Errorf("file %d: %v", n, err)
+		}
+	}
+	left = &allowance{objects: 10, size: 100}
+	if _, err := left.parse("f.yaml", []byte("# "+strings.Repeat("a", 60)+"\n")); err != nil {
+		t.Error(err)
+	}
+	if _, err := left.parse("g.yaml", []byte("# "+strings.Repeat("a", 60)+"\n")); err == nil {
+		t.Error("the second file is not counted with the first")
+	}
+}
+
+func TestLabel(t *testing.T) {
+	for name, want := range map[string]string{
+		"Files/a.yaml": "Files/a.yaml", "Files/a?b.yaml": "Files/a?b.yaml",
+		"https://user:secret@host/a.yaml?signature=secret#b": "https://host/a.yaml",
+	} {
+		if got := label(name); got != want {
+			t.Errorf("label(%s) = %s", name, got)
+		}
+	}
 }

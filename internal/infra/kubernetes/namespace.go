@@ -2,8 +2,10 @@ package kubernetes
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -13,8 +15,19 @@ const defaultNamespace = "default"
 
 // namespaceOf decides in which namespace a VNF is: that of additionalParams, else the one that the manifests name, else
 // "default". given are the namespaces that the objects of namespaced kinds name, "" where one names none. Terminal: they do
-// not agree.
+// not agree, or what they name is no name of a namespace.
 func namespaceOf(param string, given []string) (string, error) {
+	ns, err := chosen(param, given)
+	if err != nil {
+		return "", err
+	}
+	if said := validation.IsDNS1123Label(ns); len(said) > 0 {
+		return "", lcm.Errorf(lcm.KindTerminal, "%q is no name of a namespace: %s", ns, strings.Join(said, "; "))
+	}
+	return ns, nil
+}
+
+func chosen(param string, given []string) (string, error) {
 	if param != "" {
 		return param, nil
 	}

@@ -43,7 +43,7 @@ func (d *Driver) operate(to sol003.VnfOperationalState, force bool) runFunc {
 			o := &s.Objects[n]
 			switch {
 			case o.Replicas != nil:
-				rights = append(rights, right{"patch", o.Group, o.Resource, "scale", o.in(s.Namespace)})
+				rights = append(rights, rightsToScale(o, s.Namespace)...)
 			case o.VDU != "":
 				fixed = append(fixed, o.title(s.Namespace))
 			}
@@ -63,7 +63,7 @@ func (d *Driver) operate(to sol003.VnfOperationalState, force bool) runFunc {
 			if to == sol003.VnfOperationalStateStopped {
 				replicas = 0
 			}
-			if err := c.setReplicas(ctx, o, s.Namespace, replicas, w); err != nil {
+			if err := c.setReplicas(ctx, x.Instance.ID, o, s.Namespace, replicas, w); err != nil {
 				return lcm.Progress{}, err
 			}
 		}

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,5 +51,32 @@ func TestWaves(t *testing.T) {
 		if want := o.Name == "dep" || o.Name == "cr" || o.Once; ownsOthers(&o) != want {
 			t.Errorf("ownsOthers(%s) = %t", o.Name, !want)
 		}
+	}
+}
+
+func TestClaimed(t *testing.T) {
+	set := &object{Group: "apps", Kind: "StatefulSet", Name: "db", Claims: []string{"data", "log-1"}}
+	for name, want := range map[string]bool{"data-db-0": true, "log-1-db-12": true, "data-db": false, "data-db-x": false, "data-db-0-copy": false, "other-db-0": false, "data-web-0": false, "": false} {
+		if got := set.claimed(name); got != want {
+			t.Errorf("claimed(%q) = %t", name, got)
+		}
+	}
+}
+
+func TestRightsFor(t *testing.T) {
+	one := 1
+	var got []string
+	for _, r := range rightsFor([]object{
+		{Group: "apps", Kind: "StatefulSet", Resource: "statefulsets", Namespaced: true, Claims: []string{"data"}, Replicas: &one},
+	}, "ns") {
+		got = append(got, r.String())
+	}
+	for _, want := range []string{"list pods in namespace ns", "list persistentvolumeclaims in namespace ns", "delete persistentvolumeclaims in namespace ns", "delete statefulsets.apps in namespace ns"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("the right to %s is not among %v", want, got)
+		}
+	}
+	if ns := rightsFor([]object{{Version: "v1", Kind: "Namespace", Resource: "namespaces", Name: "own"}}, "ns"); !slices.ContainsFunc(ns, func(r right) bool { return r.String() == "list statefulsets.apps in namespace own" }) {
+		t.Errorf("what a namespace takes with it cannot be found out: %v", ns)
 	}
 }

@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -18,6 +20,9 @@ const (
 	ready
 	failed // it will not become ready by itself
 )
+
+// span is the time of a wait so far; without a beginning it is long.
+type span struct{ from, to time.Time }
 
 // verdict is a state and what it is told from.
 type verdict struct {
@@ -41,9 +46,9 @@ var instant = map[string]bool{
 }
 
 // readiness tells how far an object has come: by rules of our own where those of kstatus say less than a VNF needs, else by
-// kstatus, which knows Kubernetes' own kinds and the conditions that others keep to. u is nil when the object is not there; waited is
-// for how long it has been waited for.
-func (d *Driver) readiness(ctx context.Context, waited time.Duration, c *cluster, o *object, s *infra, u *unstructured.Unstructured) verdict {
+// kstatus, which knows Kubernetes' own kinds and the conditions that others keep to. u is nil when the object is not there;
+// waited is since when it has been waited for.
+func (d *Driver) readiness(ctx context.Context, waited span, c *cluster, o *object, s *infra, u *unstructured.Unstructured) verdict {
 	switch {
 	case u == nil:
 		return verdict{failed, "it is gone"}
@@ -77,7 +82,7 @@ func (d *Driver) readiness(ctx context.Context, waited time.Duration, c *cluster
 	case "PersistentVolume":
 		return is("Available", "Bound")
 	case "PersistentVolumeClaim":
-		if v := is("Bound"); v.state == ready || !c.bindsLate(ctx, u) || usesClaim(s) {
+		if v := is("Bound"); v.state == ready || usesClaim(s, o.Name) || !c.bindsLate(ctx, s, u) {
 			return v
 		}
 		return verdict{ready, ""} // it is bound when a pod uses it, and none of this VNF's does
@@ -107,12 +112,28 @@ func (d *Driver) readiness(ctx context.Context, waited time.Duration, c *cluster
 		if phase == "Failed" {
 			return is()
 		}
+	case "apps/Deployment":
+		if stale(waited.from, u) {
+			return verdict{pending, "it has made no progress in an earlier wait: condition " + told(u, "Progressing")}
+		}
 	case "apps/StatefulSet":
 		if v := allReady(u); v.state != ready {
 			return v
 		}
 	}
-	return d.byKstatus(waited, o, u)
+	return d.byKstatus(waited.to.Sub(waited.from), o, u)
+}
+
+// stale tells whether a Deployment's progress deadline passed before a wait began: it may have recovered, or be about to, and the
+// condition stays until it has.
+func stale(begun time.Time, u *unstructured.Unstructured) bool {
+	c := conditionOf(u, "Progressing")
+	if c["reason"] != "ProgressDeadlineExceeded" {
+		return false
+	}
+	said, _ := c["lastUpdateTime"].(string)
+	at, err := time.Parse(time.RFC3339, said)
+	return err == nil && at.Before(begun.Truncate(time.Second))
 }
 
 // allReady tells whether a workload has as many ready replicas as it is to have, whatever its update strategy.
@@ -189,39 +210,50 @@ func told(u *unstructured.Unstructured, kind string) string {
 	return cut(out)
 }
 
-// bindsLate tells whether a claim is bound only when a pod uses it, as its StorageClass says; not when we may not read that.
-func (c *cluster) bindsLate(ctx context.Context, claim *unstructured.Unstructured) bool {
+// binding is when the claims of a StorageClass are bound.
+type binding struct {
+	mode   string
+	hidden time.Time // when we were told that we may not read it
+}
+
+const firstConsumer = "WaitForFirstConsumer"
+
+// bindsLate tells whether a claim is bound only when a pod uses it, as its StorageClass says; where we may not read that, as
+// has been said of the claim.
+func (c *cluster) bindsLate(ctx context.Context, s *infra, claim *unstructured.Unstructured) bool {
 	name, _, _ := unstructured.NestedString(claim.Object, "spec", "storageClassName")
 	if name == "" {
 		return false
 	}
 	c.mu.Lock()
-	mode, ok := c.binding[name]
+	b, ok := c.binding[name]
 	c.mu.Unlock()
-	if !ok {
+	if !ok || !b.hidden.IsZero() && time.Since(b.hidden) >= deniedFor {
 		class := object{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass", Resource: "storageclasses", Name: name}
-		ctx, cancel := c.call(ctx)
-		defer cancel()
-		u, err := c.resource(&class, "").Get(ctx, name, metav1.GetOptions{})
-		if err != nil && !isForbidden(err) {
+		bounded, cancel := c.call(ctx)
+		u, err := c.resource(&class, "").Get(bounded, name, metav1.GetOptions{})
+		cancel()
+		switch b = (binding{}); {
+		case isForbidden(err):
+			b.hidden = time.Now()
+		case err != nil:
 			return false
-		}
-		if u != nil {
-			mode, _, _ = unstructured.NestedString(u.Object, "volumeBindingMode")
+		default:
+			b.mode, _, _ = unstructured.NestedString(u.Object, "volumeBindingMode")
 		}
 		c.mu.Lock()
-		c.binding[name] = mode
+		c.binding[name] = b
 		c.mu.Unlock()
 	}
-	return mode == "WaitForFirstConsumer"
+	if !b.hidden.IsZero() {
+		return strings.HasPrefix(c.lastEvent(ctx, s.Namespace, claim), firstConsumer+":")
+	}
+	return b.mode == firstConsumer
 }
 
-// usesClaim tells whether the VNF has anything that may use its claims.
-func usesClaim(s *infra) bool {
-	for n := range s.Objects {
-		if rank(&s.Objects[n]) >= rankWorkload && !s.Objects[n].Once {
-			return true
-		}
-	}
-	return false
+// usesClaim tells whether the VNF has pods that mount a claim.
+func usesClaim(s *infra, claim string) bool {
+	return slices.ContainsFunc(s.Objects, func(o object) bool {
+		return slices.Contains(o.Uses, claim) && (o.Replicas == nil || *o.Replicas != 0)
+	})
 }

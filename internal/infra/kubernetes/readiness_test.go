@@ -1,16 +1,22 @@
 package kubernetes
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
 func TestReadiness(t *testing.T) {
 	d := New(Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	defer d.Close()
+	now := time.Now()
 	for _, tt := range []struct {
 		name, text string
 		status     string // of the object, in YAML
@@ -58,14 +64,92 @@ func TestReadiness(t *testing.T) {
 				i.SetGeneration(3)
 			}
 			i.object.Status = true
-			c := &cluster{driver: d, binding: map[string]string{}}
-			got := d.readiness(t.Context(), tt.waited, c, &i.object, &infra{Namespace: "ns"}, i.Unstructured)
+			c := &cluster{driver: d, binding: map[string]binding{}}
+			got := d.readiness(t.Context(), span{now.Add(-tt.waited), now}, c, &i.object, &infra{Namespace: "ns"}, i.Unstructured)
 			if got.state != tt.want || !strings.Contains(got.message, tt.message) {
 				t.Errorf("readiness = %+v, want %d %q", got, tt.want, tt.message)
 			}
 		})
 	}
-	if v := d.readiness(t.Context(), 0, nil, &object{Kind: "Pod"}, nil, nil); v.state != failed {
+	if v := d.readiness(t.Context(), span{}, nil, &object{Kind: "Pod"}, nil, nil); v.state != failed {
 		t.Errorf("what is gone is %+v", v)
+	}
+}
+
+// TestStaleDeadline: a progress deadline that passed before the wait began tells nothing of it.
+func TestStaleDeadline(t *testing.T) {
+	d := New(Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	defer d.Close()
+	now := time.Now().UTC()
+	for begun, want := range map[time.Time]state{now.Add(time.Minute): pending, now: failed, now.Add(-time.Minute): failed, {}: failed} {
+		i := doc(t, true, "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}}")
+		i.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "lastUpdateTime": now.Format(time.RFC3339),
+		}}}
+		if got := d.readiness(t.Context(), span{begun, now.Add(time.Hour)}, nil, &i.object, &infra{}, i.Unstructured); got.state != want {
+			t.Errorf("a wait since %s: %+v", begun, got)
+		}
+	}
+}
+
+func TestUsesClaim(t *testing.T) {
+	const volumes = "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]"
+	zero := 0
+	for _, tt := range []struct {
+		text     string
+		replicas *int
+		want     bool
+	}{
+		{text: "{apiVersion: v1, kind: Pod, spec: {" + volumes + "}}", want: true},
+		{text: "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {" + volumes + "}}}}", want: true},
+		{text: "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {" + volumes + "}}}}", replicas: &zero},
+		{text: "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}"},
+		{text: "{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {" + volumes + "}}}}", want: true},
+		{text: "{apiVersion: batch/v1, kind: Job, spec: {suspend: true, template: {spec: {" + volumes + "}}}}"},
+		{text: "{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {" + volumes + "}}}}}}"},
+		{text: "{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {maxUnavailable: 1}}"},
+	} {
+		i := doc(t, true, tt.text)
+		i.object.Uses, i.object.Replicas = claimsUsed(&i.object, i.Unstructured), tt.replicas
+		if got := usesClaim(&infra{Objects: []object{i.object}}, "data"); got != tt.want {
+			t.Errorf("%s: %t", tt.text, got)
+		}
+		if usesClaim(&infra{Objects: []object{i.object}}, "other") {
+			t.Errorf("%s uses another claim", tt.text)
+		}
+	}
+}
+
+// TestBindsLate: where the StorageClass may not be read, what has been said of the claim counts, and it is asked again later.
+func TestBindsLate(t *testing.T) {
+	event := ""
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/events") {
+			_, _ = fmt.Fprintf(w, `{"apiVersion":"v1","kind":"EventList","items":[{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"reason":%q,"type":"Normal"}]}`, event)
+			return
+		}
+		asked++
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Status","code":403,"reason":"Forbidden"}`)
+	}))
+	defer server.Close()
+	c, err := newDriver(t, Config{}).connect(&lcm.VimTarget{VIM: lcm.VIM{ID: "vim", AuthURL: server.URL, Auth: map[string]any{"bearer_token": "t"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := doc(t, true, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: slow}}").Unstructured
+	for event = range map[string]bool{"WaitForFirstConsumer": true, "ProvisioningFailed": false} {
+		if got := c.bindsLate(t.Context(), &infra{Namespace: "ns"}, claim); got != (event == "WaitForFirstConsumer") {
+			t.Errorf("after the event %s: %t", event, got)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the class was asked for %d times", asked)
+	}
+	c.binding["slow"] = binding{hidden: time.Now().Add(-2 * deniedFor)}
+	if c.bindsLate(t.Context(), &infra{Namespace: "ns"}, claim); asked != 2 {
+		t.Error("the class is not asked for again")
 	}
 }

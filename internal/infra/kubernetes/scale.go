@@ -2,8 +2,8 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,27 +109,32 @@ func (d *Driver) resize(ctx context.Context, x *lcm.Execution, c *cluster, s *in
 			continue
 		}
 		change = append(change, o)
-		rights = append(rights, right{"patch", o.Group, o.Resource, "scale", o.in(s.Namespace)})
+		rights = append(rights, rightsToScale(o, s.Namespace)...)
 	}
 	if err := c.review(ctx, rights); err != nil {
 		return err
 	}
 	c.choose(ctx, x, s, leaving)
 	for _, o := range change {
-		if err := c.setReplicas(ctx, o, s.Namespace, *o.Replicas, w); err != nil {
+		if err := c.setReplicas(ctx, x.Instance.ID, o, s.Namespace, *o.Replicas, w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setReplicas gives an object so many replicas.
-func (c *cluster) setReplicas(ctx context.Context, o *object, ns string, n int, w *work) error {
-	ctx, cancel := c.call(ctx)
-	defer cancel()
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n)
-	done, err := c.resource(o, ns).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "scale")
-	if err != nil {
+// rightsToScale are the rights that another number of replicas takes.
+func rightsToScale(o *object, ns string) []right {
+	return []right{{"get", o.Group, o.Resource, "", o.in(ns)}, {"patch", o.Group, o.Resource, "scale", o.in(ns)}}
+}
+
+// conflicts is how often a change is tried that others' changes come before.
+const conflicts = 5
+
+// setReplicas gives an object so many replicas, if it is the instance's: nobody else's hand comes between the look at it and the
+// change. Terminal: it is not.
+func (c *cluster) setReplicas(ctx context.Context, instanceID string, o *object, ns string, n int, w *work) error {
+	failed := func(err error) error {
 		wrapped := c.wrap("scale", err)
 		if lcm.Is(wrapped, lcm.KindCanceled) {
 			return wrapped
@@ -138,8 +143,33 @@ func (c *cluster) setReplicas(ctx context.Context, o *object, ns string, n int, 
 			"CNF Scale Failed with reason: Failed the request to update a scale information. namespace: %s, name: %s, kind: %s, Reason: %s",
 			ns, o.Name, o.Kind, reason(err))}
 	}
-	w.wrote(o.UID, done.GetResourceVersion())
-	return nil
+	for again := 1; ; again++ {
+		live, err := c.get(ctx, o, ns)
+		switch {
+		case err != nil:
+			return failed(err)
+		case live == nil:
+			return failed(lcm.Errorf(lcm.KindTerminal, "%s is not there", o.title(ns)))
+		case o.UID != "" && string(live.GetUID()) != o.UID, !ours(live, instanceID):
+			return failed(lcm.Errorf(lcm.KindTerminal, "%s is not this VNF instance's any more", o.title(ns)))
+		}
+		done, err := c.patchScale(ctx, o, ns, live.GetResourceVersion(), n)
+		if statusOf(err) == http.StatusConflict && again < conflicts {
+			continue
+		}
+		if err != nil {
+			return failed(err)
+		}
+		w.wrote(string(live.GetUID()), done.GetResourceVersion())
+		return nil
+	}
+}
+
+func (c *cluster) patchScale(ctx context.Context, o *object, ns, version string, n int) (*unstructured.Unstructured, error) {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"replicas":%d}}`, version, n)
+	return c.resource(o, ns).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "scale")
 }
 
 // deletionCost tells the controllers of ReplicaSets which pods to take first.
@@ -150,15 +180,24 @@ func (c *cluster) choose(ctx context.Context, x *lcm.Execution, s *infra, leavin
 	if len(leaving) == 0 {
 		return
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{deletionCost: "-1000"}}})
+	by, err := c.podsBy(ctx, s)
 	if err != nil {
+		x.Log.Debug("the pods that are to go cannot be chosen", "error", err)
 		return
+	}
+	uids := map[string]types.UID{}
+	for _, list := range by {
+		for _, pod := range list {
+			uids[pod.GetName()] = pod.GetUID()
+		}
 	}
 	for _, v := range x.Instance.Info.VnfcResourceInfo {
 		name, kind := v.ComputeResource.ResourceId, v.ComputeResource.VimLevelResourceType
-		if name == "" || !slices.Contains(leaving, v.Id) || kind == "StatefulSet" || kind == "Pod" {
+		uid, known := uids[name]
+		if !known || !slices.Contains(leaving, v.Id) || kind == "StatefulSet" || kind == "Pod" {
 			continue
 		}
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"-1000"}}}`, uid, deletionCost)
 		if _, err := c.patchPod(ctx, s.Namespace, name, patch); err != nil {
 			x.Log.Debug("a pod cannot be chosen to go", "pod", name, "error", err)
 			if isForbidden(err) {

@@ -2,6 +2,8 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+	"github.com/seed-f1a0ccf1/vnfm/internal/outbound"
 )
 
 // params are the additionalParams that the driver goes by.
@@ -19,6 +22,8 @@ type params struct {
 	Files     []string
 	Namespace string
 	Mapping   map[string]mapped // by VDU; nil: by the names that the VNFD gives
+
+	digest string // SHA-256 of the files, once they have been read
 }
 
 // mapped is the workload that a VDU is.
@@ -73,35 +78,50 @@ func requestOf(x *lcm.Execution) *sol003.InstantiateVnfRequest {
 
 // read returns the objects of the definition files, in their order. Terminal: a file is none of the package's artifacts, or
 // cannot be read.
-func (d *Driver) read(ctx context.Context, x *lcm.Execution, files []string) ([]manifest, error) {
+func (d *Driver) read(ctx context.Context, x *lcm.Execution, p *params) ([]manifest, error) {
 	content, err := x.Files(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = content.Close() }()
 	var out []manifest
-	for _, name := range files {
+	left := fresh()
+	sum := sha256.New()
+	shown := make([]string, len(p.Files))
+	for n, name := range p.Files {
+		shown[n] = label(name)
 		raw, err := d.file(ctx, x, content, name)
 		if err != nil {
 			return nil, err
 		}
-		found, err := parse(name, raw)
+		_, _ = fmt.Fprintf(sum, "%d:", len(raw))
+		_, _ = sum.Write(raw)
+		found, err := left.parse(shown[n], raw)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, found...)
 	}
 	if len(out) == 0 {
-		return nil, lcm.Errorf(lcm.KindTerminal, "there is no object in %s", strings.Join(files, ", "))
+		return nil, lcm.Errorf(lcm.KindTerminal, "there is no object in %s", strings.Join(shown, ", "))
 	}
+	p.digest = hex.EncodeToString(sum.Sum(nil))
 	return out, nil
+}
+
+// label is what a file is called in messages, and in what is kept: an address may hold secrets.
+func label(name string) string {
+	if strings.Contains(name, "://") {
+		return outbound.Shown(name)
+	}
+	return name
 }
 
 // file reads one definition file.
 func (d *Driver) file(ctx context.Context, x *lcm.Execution, content lcm.PackageFS, name string) ([]byte, error) {
 	if strings.Contains(name, "://") {
 		if d.cfg.Fetch == nil {
-			return nil, lcm.Errorf(lcm.KindTerminal, "CNF definition file %s: no host is allowed to fetch from (kubernetes.uri_hosts)", lcm.RedactText(name))
+			return nil, lcm.Errorf(lcm.KindTerminal, "CNF definition file %s: no host is allowed to fetch from (kubernetes.uri_hosts)", outbound.Shown(name))
 		}
 		return d.cfg.Fetch.Fetch(ctx, name)
 	}

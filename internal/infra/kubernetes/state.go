@@ -3,17 +3,22 @@ package kubernetes
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
-// owner names the driver's work in an op occ, and is our field manager's name.
+// owner names the driver's work in an op occ; fieldManager is who changes what is not applied.
 const (
 	owner        = "infra:kubernetes"
 	fieldManager = "vnfm"
 )
+
+// managerOf is the field manager that applies an instance's objects: each instance has its own, so that two that want the same
+// object are in conflict, whoever comes first.
+func managerOf(instanceID string) string { return fieldManager + "-" + instanceID }
 
 // What objects are marked with.
 const (
@@ -34,8 +39,15 @@ type infra struct {
 	V         int      `json:"v"`
 	Namespace string   `json:"namespace,omitempty"`
 	Objects   []object `json:"objects,omitempty"` // in the order in which they are applied
+	// Going are objects that the VNF has had and is not to have any more, until they are gone.
+	Going []object `json:"going,omitempty"`
 	// VnfdID is the VNFD whose package the objects were made from: an instance may have been given another one since.
 	VnfdID string `json:"vnfdId,omitempty"`
+}
+
+// all is what is left of the instance in the cluster, what is going included.
+func (s *infra) all() *infra {
+	return &infra{Namespace: s.Namespace, Objects: slices.Concat(s.Objects, s.Going)}
 }
 
 // object is an object of a VNF. Its namespace is the VNF's.
@@ -55,9 +67,10 @@ type object struct {
 	VDU string `json:"vdu,omitempty"`
 	// Replicas is how many pods it has while the VNF runs; nil: it cannot be scaled.
 	Replicas *int `json:"replicas,omitempty"`
-	// Claims are the names of a StatefulSet's claim templates, Selector the labels of what belongs to it.
-	Claims   []string          `json:"claims,omitempty"`
-	Selector map[string]string `json:"selector,omitempty"`
+	// Claims are the names of a StatefulSet's claim templates.
+	Claims []string `json:"claims,omitempty"`
+	// Uses are the claims that its pods mount, when it has pods at once.
+	Uses []string `json:"uses,omitempty"`
 	// Config is the operation that has rolled the object's pods since the configuration that they use has changed.
 	Config string `json:"config,omitempty"`
 	Source string `json:"source,omitempty"` // file and line
@@ -118,6 +131,8 @@ type work struct {
 	V int `json:"v"`
 	// Applied counts the objects that have been applied.
 	Applied int `json:"applied,omitempty"`
+	// Held says that the next one is not applied yet since what is there of it must go first.
+	Held bool `json:"held,omitempty"`
 	// Written are the resource versions that our last writes brought, by uid: what a watch has seen must not be older.
 	Written map[string]string `json:"written,omitempty"`
 	// Wave counts the waves of objects that are gone; Asked are the objects whose deletion has been asked for, Gone those of the
@@ -125,10 +140,10 @@ type work struct {
 	Wave  int             `json:"wave,omitempty"`
 	Asked map[string]bool `json:"asked,omitempty"`
 	Gone  map[string]bool `json:"gone,omitempty"`
-	// Prune are objects that the VNF had and is not to have any more.
-	Prune []object `json:"prune,omitempty"`
 	// Victims are the pods that a heal removes.
 	Victims []victim `json:"victims,omitempty"`
+	// Digest is the SHA-256 of the definition files as they were when it was settled what the VNF consists of.
+	Digest string `json:"digest,omitempty"`
 	// Updating says that the manifests are applied anew since they have changed.
 	Updating bool `json:"updating,omitempty"`
 }

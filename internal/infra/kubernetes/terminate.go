@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -35,26 +36,11 @@ func (d *Driver) removeAll(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 		}
 		force = req.TerminationType == sol003.TerminateVnfRequestTerminationTypeForceful
 	}
-	all := waves(s.Objects)
-	for w.Wave < len(all) {
-		list := all[w.Wave]
-		if w.Wave == waveClaims {
-			if list, err = c.claims(ctx, s); err != nil {
-				return lcm.Progress{}, err
-			}
-		}
-		left, err := d.removeSome(ctx, x, c, s, w, list, force)
-		if err != nil {
-			return lcm.Progress{}, err
-		}
-		if len(left) == 0 {
-			w.Wave++
-			w.Gone = nil
-			continue
-		}
-		if x.Now().Sub(x.Begun) >= d.cfg.DeleteTimeout {
-			return lcm.Progress{}, d.stays(ctx, c, s, left)
-		}
+	left, err := d.removeWaves(ctx, x, c, s.all(), s, w, force)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	if len(left) > 0 {
 		return keep(x, s, w, lcm.Wait(d.pause(x), "%s and %d more are being deleted", left[0].title(s.Namespace), len(left)-1))
 	}
 	if x.Op.Operation != sol003.LcmOperationTypeHeal {
@@ -64,10 +50,39 @@ func (d *Driver) removeAll(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 		x.Instance.Infra = nil
 		return lcm.Done(), saveWork(x, &work{})
 	}
+	s.Going = nil
 	for n := range s.Objects { // what is made anew is another
 		s.Objects[n].UID = ""
 	}
 	return keep(x, s, &work{}, lcm.Done())
+}
+
+// removeWaves deletes the objects of list wave by wave and returns those of a wave that are not gone yet. What stays keeps the
+// claims that it names. Terminal: it takes too long.
+func (d *Driver) removeWaves(ctx context.Context, x *lcm.Execution, c *cluster, list, stays *infra, w *work, force bool) ([]object, error) {
+	all := waves(list.Objects)
+	for w.Wave < len(all) {
+		wave := all[w.Wave]
+		if w.Wave == waveClaims {
+			var err error
+			if wave, err = c.claims(ctx, x.Instance.ID, list, stays); err != nil {
+				return nil, err
+			}
+		}
+		left, err := d.removeSome(ctx, x, c, list, w, wave, force)
+		if err != nil {
+			return nil, err
+		}
+		if len(left) > 0 {
+			if x.Now().Sub(x.Begun) >= d.cfg.DeleteTimeout {
+				return nil, d.stays(ctx, c, list, left)
+			}
+			return left, nil
+		}
+		w.Wave++
+		w.Gone = nil
+	}
+	return nil, nil
 }
 
 // removeSome deletes objects and returns those that are not gone yet.
@@ -98,35 +113,38 @@ func (d *Driver) removeSome(ctx context.Context, x *lcm.Execution, c *cluster, s
 	return left, nil
 }
 
-// remove deletes one object, if it is the VNF's, and tells whether it is gone.
+// remove deletes one object, if it is the VNF's, and tells whether it is gone. It is read before: between its label and its
+// deletion nobody else's hand comes.
 func (d *Driver) remove(ctx context.Context, x *lcm.Execution, c *cluster, s *infra, w *work, o *object) (bool, error) {
 	key := o.key()
-	del := deletion{uid: o.UID, owner: ownsOthers(o)}
-	if !w.Asked[key] && o.UID != "" {
-		gone, err := c.delete(ctx, o, s.Namespace, del)
-		if err != nil || gone {
-			return gone && err == nil, err
-		}
-		w.Asked = with(w.Asked, key)
-		return false, nil
-	}
-	// Either it has been asked for, and the watch tells, or an earlier try may have made it without getting to say so.
 	u, err := d.removing(ctx, c, s, w, o, key)
 	switch {
 	case err != nil:
 		return false, err
 	case u == nil:
 		return true, nil
-	case o.UID != "" && string(u.GetUID()) != o.UID, o.UID == "" && !ours(u, x.Instance.ID):
+	case o.UID != "" && string(u.GetUID()) != o.UID, !ours(u, x.Instance.ID):
 		if u.GetDeletionTimestamp() == nil {
 			x.Log.Info("an object is not this VNF instance's and stays", "object", o.title(s.Namespace))
 		}
 		return true, nil
 	case u.GetDeletionTimestamp() != nil:
 		return false, nil
+	case w.Asked[key]: // what the watch tells may be from before: it has been asked for
+		if u, err = c.get(ctx, o, s.Namespace); err != nil || u == nil {
+			return u == nil && err == nil, err
+		}
+		if u.GetDeletionTimestamp() != nil {
+			return false, nil
+		}
 	}
-	del.uid = string(u.GetUID())
-	gone, err := c.delete(ctx, o, s.Namespace, del)
+	if err := d.alone(ctx, x, c, o, u); err != nil {
+		return false, err
+	}
+	gone, err := c.delete(ctx, o, s.Namespace, deletion{uid: string(u.GetUID()), version: u.GetResourceVersion(), owner: ownsOthers(o)})
+	if statusOf(err) == http.StatusConflict { // it has just changed: another look decides
+		return false, nil
+	}
 	if err == nil && !gone {
 		w.Asked = with(w.Asked, key)
 	}
@@ -158,52 +176,44 @@ func with(set map[string]bool, key string) map[string]bool {
 	return out
 }
 
-// claims returns the claims that StatefulSets have made of their templates: they carry the set's labels and are named after the
-// template, the set and the ordinal.
-func (c *cluster) claims(ctx context.Context, s *infra) ([]object, error) {
+// claims returns the claims that StatefulSets among the objects have made of their templates: they carry the instance's label and
+// are named after the template, the set and the ordinal. Those that the VNF names itself are not among them.
+func (c *cluster) claims(ctx context.Context, instanceID string, list, stays *infra) ([]object, error) {
+	if !slices.ContainsFunc(list.Objects, func(o object) bool { return len(o.Claims) > 0 }) {
+		return nil, nil
+	}
+	claim := object{Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", Namespaced: true}
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	found, err := c.resource(&claim, list.Namespace).List(ctx, metav1.ListOptions{LabelSelector: instanceLabel + "=" + instanceID})
+	if isGone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.wrap("list the claims in namespace "+list.Namespace, err)
+	}
 	var out []object
-	for n := range s.Objects {
-		o := &s.Objects[n]
-		if len(o.Claims) == 0 {
-			continue
-		}
-		names := make([]string, len(o.Claims))
-		for i, claim := range o.Claims {
-			names[i] = regexp.QuoteMeta(claim)
-		}
-		ofSet, err := regexp.Compile(fmt.Sprintf("^(%s)-%s-[0-9]+$", joined(names), regexp.QuoteMeta(o.Name)))
-		if err != nil {
-			return nil, fmt.Errorf("find the claims of %s: %w", o.title(s.Namespace), err)
-		}
-		claim := object{Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", Namespaced: true}
-		bounded, cancel := c.call(ctx)
-		list, err := c.resource(&claim, s.Namespace).List(bounded, metav1.ListOptions{LabelSelector: labels.Set(o.Selector).String()})
-		cancel()
-		if isGone(err) {
-			continue
-		}
-		if err != nil {
-			return nil, c.wrap("list the claims of "+o.title(s.Namespace), err)
-		}
-		for _, u := range list.Items {
-			if ofSet.MatchString(u.GetName()) && s.find(&object{Kind: claim.Kind, Name: u.GetName()}) == nil {
-				claim.Name, claim.UID = u.GetName(), string(u.GetUID())
-				out = append(out, claim)
-			}
+	for n := range found.Items {
+		u := &found.Items[n]
+		claim.Name, claim.UID = u.GetName(), string(u.GetUID())
+		made := slices.ContainsFunc(list.Objects, func(o object) bool { return o.claimed(claim.Name) })
+		if made && ours(u, instanceID) && list.find(&claim) == nil && stays.find(&claim) == nil {
+			out = append(out, claim)
 		}
 	}
 	return out, nil
 }
 
-func joined(names []string) string {
-	out := ""
-	for n, name := range names {
-		if n > 0 {
-			out += "|"
-		}
-		out += name
+// claimed tells whether a claim is named as those are that a StatefulSet makes.
+func (o *object) claimed(name string) bool {
+	at := strings.LastIndexByte(name, '-')
+	if at < 0 {
+		return false
 	}
-	return out
+	if _, err := strconv.ParseUint(name[at+1:], 10, 32); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(o.Claims, func(claim string) bool { return name[:at] == claim+"-"+o.Name })
 }
 
 // stays words that objects are not gone in time, and what they wait for.

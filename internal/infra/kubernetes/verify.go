@@ -68,7 +68,7 @@ func (v *comparison) object(ctx context.Context, o *object) error {
 		diff.Mend = lcm.Mend{First: "wait until it is gone, and verify again"}
 	default:
 		v.live[o.UID] = u
-		if is := v.driver.readiness(ctx, v.driver.cfg.Settle, v.cluster, o, v.infra, u); is.state == failed {
+		if is := v.driver.readiness(ctx, span{to: time.Now()}, v.cluster, o, v.infra, u); is.state == failed {
 			diff.Kind, diff.Found = lcm.DifferenceFailed, is.message
 			break
 		}

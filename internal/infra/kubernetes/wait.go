@@ -42,7 +42,7 @@ func (d *Driver) readyWait(why purpose) runFunc {
 			if err != nil {
 				return lcm.Progress{}, err
 			}
-			v := d.readiness(ctx, x.Now().Sub(x.Begun), c, o, s, u)
+			v := d.readiness(ctx, span{x.Begun, x.Now()}, c, o, s, u)
 			switch v.state {
 			case failed:
 				said := c.explain(ctx, s, trouble{o, v.message, u})
@@ -123,6 +123,10 @@ func podsMissing(o *object, u *unstructured.Unstructured, list []*unstructured.U
 	has := list
 	if why == created || why == healed { // what is going does not count; when something is taken away it is to be gone
 		has = living(list)
+	} else { // what has come to an end, as evicted pods have, stays until somebody clears it away
+		has = slices.DeleteFunc(slices.Clone(list), func(pod *unstructured.Unstructured) bool {
+			return pod.GetDeletionTimestamp() == nil && len(living([]*unstructured.Unstructured{pod})) == 0
+		})
 	}
 	if len(has) != wanted {
 		return fmt.Sprintf("it has %d pods, not %d", len(has), wanted)

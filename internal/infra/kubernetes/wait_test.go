@@ -19,6 +19,8 @@ func TestPodsMissing(t *testing.T) {
 	}
 	going := pod("going", "Running", "True")
 	_ = unstructured.SetNestedField(going.Object, "2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
+	goingEnded := pod("ended", "Failed", "False")
+	_ = unstructured.SetNestedField(goingEnded.Object, "2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
 	victimPod := pod("victim", "Running", "True")
 	victimPod.SetUID("v")
 	for _, tt := range []struct {
@@ -30,6 +32,9 @@ func TestPodsMissing(t *testing.T) {
 		{"all", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Running", "True")}, created, ""},
 		{"too few", []*unstructured.Unstructured{pod("a", "Running", "True")}, created, "it has 1 pods, not 2"},
 		{"one goes, after a creation", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Running", "True"), going}, created, ""},
+		{"one was evicted, after a scale", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Running", "True"), pod("c", "Failed", "False")}, scaled, ""},
+		{"one has ended, after a stop", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Running", "True"), pod("c", "Succeeded", "False")}, operated, ""},
+		{"one goes that has ended", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Running", "True"), goingEnded}, scaled, "it has 3 pods, not 2"},
 		{"one goes, after a scale", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Running", "True"), going}, scaled, "it has 3 pods, not 2"},
 		{"one is not ready", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Pending", "False")}, healed, "pod b: its phase is Pending, condition Ready is False"},
 		{"the healed one is there", []*unstructured.Unstructured{pod("a", "Running", "True"), victimPod}, healed, "pod victim is still there"},

@@ -79,6 +79,10 @@ func (c *cluster) watch(key watchKey) *watch {
 // source lists and watches for the reflector, and takes note of being denied.
 func (w *watch) source(c *cluster) cache.ListerWatcher {
 	r := c.objects.Resource(w.key.GroupVersionResource).Namespace(w.key.namespace)
+	selector := instanceLabel // what is no VNF's is not looked at; pods are not marked, though
+	if w.key.GroupVersionResource == pods.gvr() {
+		selector = ""
+	}
 	deny := func(err error) {
 		if isForbidden(err) || isGone(err) {
 			w.mu.Lock()
@@ -92,11 +96,15 @@ func (w *watch) source(c *cluster) cache.ListerWatcher {
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := c.call(ctx)
+			defer cancel()
+			options.LabelSelector = selector
 			list, err := r.List(ctx, options)
 			deny(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			options.LabelSelector = selector
 			events, err := r.Watch(ctx, options)
 			deny(err)
 			return events, err
@@ -206,7 +214,12 @@ func (w *watch) Resync() error { return nil }
 // slim drops what nobody looks at.
 func slim(u *unstructured.Unstructured) {
 	u.SetManagedFields(nil)
-	if u.GetKind() == "Pod" {
+	switch u.GetKind() {
+	case "Secret", "ConfigMap":
+		for _, field := range []string{"data", "stringData", "binaryData"} {
+			delete(u.Object, field)
+		}
+	case "Pod":
 		unstructured.RemoveNestedField(u.Object, "spec", "containers")
 		unstructured.RemoveNestedField(u.Object, "spec", "initContainers")
 		unstructured.RemoveNestedField(u.Object, "spec", "volumes")

@@ -196,3 +196,67 @@ func TestOlder(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundCalls: an API server that says nothing does not hold a discovery for longer than a call may take.
+func TestBoundCalls(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	c, err := newDriver(t, Config{CallTimeout: 20 * time.Millisecond}).connect(&lcm.VimTarget{VIM: lcm.VIM{ID: "vim", AuthURL: server.URL, Auth: map[string]any{"bearer_token": "t"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.kindOf(t.Context(), pods.gvk()); !lcm.Is(err, lcm.KindRetryable) {
+		t.Errorf("kindOf: %v", err)
+	}
+}
+
+// TestSelected: only pods are looked at that carry no label of ours; of Secrets nothing is kept.
+func TestSelected(t *testing.T) {
+	var mu sync.Mutex
+	selectors := map[string]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		selectors[r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]] = r.URL.Query().Get("labelSelector")
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"Status","code":403}`))
+	}))
+	defer server.Close()
+	c, err := newDriver(t, Config{}).connect(&lcm.VimTarget{VIM: lcm.VIM{ID: "vim", AuthURL: server.URL, Auth: map[string]any{"bearer_token": "t"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	services := object{Version: "v1", Kind: "Service", Resource: "services"}
+	for _, o := range []object{pods, services} {
+		c.watch(watchKey{o.gvr(), "ns"}).ready(t.Context())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if selectors["pods"] != "" || selectors["services"] != instanceLabel {
+		t.Errorf("what is selected: %q", selectors)
+	}
+	secret := doc(t, true, "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a: Yg==}}")
+	if slim(secret.Unstructured); secret.Object["data"] != nil {
+		t.Errorf("what a Secret holds is kept: %v", secret.Object)
+	}
+}
+
+// TestUnusedClusters: the client of a VIM that nobody uses is dropped when another is used.
+func TestUnusedClusters(t *testing.T) {
+	d := newDriver(t, Config{})
+	target := func(id string) *lcm.VimTarget {
+		return &lcm.VimTarget{VIM: lcm.VIM{ID: id, AuthURL: "http://127.0.0.1:1", Auth: map[string]any{"bearer_token": "t"}}}
+	}
+	old, err := d.connect(target("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.used = old.used.Add(-unused)
+	if _, err := d.connect(target("new")); err != nil || len(d.clusters) != 1 || !old.closed {
+		t.Errorf("%d clients are kept, %v", len(d.clusters), err)
+	}
+	if again, err := d.connect(target("old")); err != nil || again == old {
+		t.Errorf("the client that was dropped is used: %v", err)
+	}
+}
