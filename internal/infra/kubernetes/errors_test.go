@@ -86,7 +86,7 @@ func TestDiscreet(t *testing.T) {
 		}
 	}
 	config := doc(t, true, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: open}}")
-	if err := said(422, "open is invalid"); discreet(&config, err) != err {
+	if err := said(422, "open is invalid"); !errors.Is(discreet(&config, err), err) {
 		t.Error("what is no secret is hidden")
 	}
 }

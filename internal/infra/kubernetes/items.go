@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -75,7 +75,7 @@ func (c *cluster) identify(ctx context.Context, doc manifest, defined map[schema
 	if o.Name == "" && !o.Once {
 		return nil, lcm.Errorf(lcm.KindTerminal, "%s: the %s has no metadata.name", doc.at, o.Kind)
 	}
-	if len(path.IsValidPathSegmentName(o.Name)) > 0 {
+	if len(content.IsPathSegmentName(o.Name)) > 0 {
 		return nil, lcm.Errorf(lcm.KindTerminal, "%s: %q is no name of an object", doc.at, o.Name)
 	}
 	if k.scale {

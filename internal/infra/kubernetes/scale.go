@@ -236,7 +236,7 @@ func (d *Driver) unscale(ctx context.Context, x *lcm.Execution) (lcm.Progress, e
 		}
 	}
 	if !stopped(x.Before) {
-		if err := d.resize(ctx, x, c, s, w, &now, newcomers(x, c, ctx, s)); err != nil {
+		if err := d.resize(ctx, x, c, s, w, &now, newcomers(ctx, x, c, s)); err != nil {
 			return lcm.Progress{}, err
 		}
 	}
@@ -254,7 +254,7 @@ func scales(x *lcm.Execution, vdu string) bool {
 }
 
 // newcomers records the pods that there are in the instance, and returns the VNFCs that there were not before.
-func newcomers(x *lcm.Execution, c *cluster, ctx context.Context, s *infra) []string {
+func newcomers(ctx context.Context, x *lcm.Execution, c *cluster, s *infra) []string {
 	members, err := c.members(ctx, s, &work{})
 	if err != nil {
 		x.Log.Debug("the pods that a rollback removes cannot be chosen", "error", err)

@@ -120,7 +120,7 @@ func podsMissing(o *object, u *unstructured.Unstructured, list []*unstructured.U
 	if !known {
 		return ""
 	}
-	has := list
+	var has []*unstructured.Unstructured
 	if why == created || why == healed { // what is going does not count; when something is taken away it is to be gone
 		has = living(list)
 	} else { // what has come to an end, as evicted pods have, stays until somebody clears it away
