@@ -60,7 +60,7 @@ var may = map[string][]string{
 	"internal/nfvo":       {"api/openapi/sol003", "internal/lcm", "internal/outbound"},
 	"internal/pkgm":       {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar", "internal/outbound"},
 	"internal/vim":        {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar"},
-	"internal/infra":      {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar"},
+	"internal/infra":      {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar", "internal/outbound"},
 	"internal/mgmt":       {"api/openapi/sol003", "internal/lcm", "internal/vnfd", "internal/csar"},
 	"internal/metrics":    {"api/openapi/sol003", "internal/lcm"},
 	"internal/config":     {},
