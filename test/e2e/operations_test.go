@@ -100,7 +100,7 @@ func (l *lab) failing(ctx context.Context, t *testing.T, vim string) {
 			state: failedTemp, says: []string{"Quota exceeded"}},
 		{name: "a server that hangs", fault: &vimsim.Fault{ResourceType: "OS::Nova::Server", Action: "create", Effect: vimsim.EffectHang},
 			state: failedTemp, says: []string{"not completed within 3 seconds", "stack"}},
-		{name: "a Heat that is gone for good", fault: &vimsim.Fault{ResourceType: "heat", Effect: vimsim.EffectReset}, state: failedTemp, says: []string{"VIM", "127.0.0.1"}},
+		{name: "a Heat that is gone for good", fault: &vimsim.Fault{ResourceType: "heat", Effect: vimsim.EffectReset}, state: failedTemp, says: []string{"VIM", "the connection was reset"}},
 		{name: "an image that is another", pkg: "kubernetes-cluster", overlay: map[string][]byte{"Files/images/node.img": []byte("another")}, state: failedTemp,
 			says: []string{"checksum verification failed"}},
 		{name: "a management driver that there is not", pkg: "kubernetes-cluster", overlay: definition(t, "cluster_df_simple.yaml", "mgmt-drivers-kubernetes", "mgmt-drivers-unknown"),
