@@ -203,7 +203,7 @@ func (c *circuit) report(ctx context.Context, begun time.Time, done func(error),
 		done(errNeither)
 		return
 	case late:
-		c.said = fmt.Sprintf("no answer within %s", took.Round(100*time.Millisecond))
+		c.said = fmt.Sprintf("no answer in time (%s)", took.Round(100*time.Millisecond))
 	default:
 		late = errors.As(err, &network) && network.Timeout()
 		c.said = breakage(err)

@@ -113,8 +113,8 @@ func (d *Driver) patience(x *lcm.Execution, w *work, begun time.Time, err error)
 		return lcm.Progress{}, err
 	}
 	now := x.Now()
-	// What has taken so long was handing data over.
-	if w.Broken == nil || len(w.Images) > w.Broken.After || now.Sub(begun) >= d.cfg.StackTimeout {
+	// A retry has its own patience; what has taken so long was handing data over.
+	if w.Broken == nil || w.Broken.Since.Before(x.Begun) || len(w.Images) > w.Broken.After || now.Sub(begun) >= d.cfg.StackTimeout {
 		w.Broken = &outage{Since: now, After: len(w.Images)}
 	}
 	left := d.cfg.StackTimeout - now.Sub(w.Broken.Since)

@@ -63,6 +63,7 @@ func TestPatience(t *testing.T) {
 		after, took time.Duration
 		images      int
 		again, want time.Duration // 0: it is over
+		retry       bool          // the operation is retried first
 	}{
 		{after: 30 * time.Minute, want: time.Second},
 		{after: 9 * time.Minute, want: time.Second},
@@ -70,9 +71,14 @@ func TestPatience(t *testing.T) {
 		{after: 0, images: 1, again: 5 * time.Minute, want: 5 * time.Minute},
 		{after: 9 * time.Minute, want: time.Second},
 		{after: time.Minute, want: 0},
+		{after: time.Hour, images: 1, want: time.Second, retry: true},
+		{after: 10 * time.Minute, images: 1, want: 0},
 		{after: 11 * time.Minute, took: 11 * time.Minute, images: 1, want: time.Second},
 	} {
 		clock.Advance(step.after)
+		if step.retry {
+			x.Begun = clock.Now()
+		}
 		w.Images = make([]nodeImage, step.images)
 		p, err := l.driver.patience(x, w, clock.Now().Add(-step.took), &lcm.Error{Kind: lcm.KindRetryable, Detail: "away", Again: step.again})
 		if (err == nil) != (step.want > 0) || err != nil && !lcm.Is(err, lcm.KindTerminal) || p.After() != step.want {
