@@ -91,6 +91,20 @@ type InfraDriver interface {
 	Steps(x *Execution) ([]Step, error)
 }
 
+// Undertake tells whether the Execution is a rollback, for an InfraDriver that is asked for its steps. Unsupported: the driver
+// cannot carry the operation out, or not undo it.
+func (x *Execution) Undertake(d InfraDriver) (undo bool, err error) {
+	undo = x.Op.State == sol003.LcmOperationStateRollingBack
+	if d.Can(x.Op.Operation, undo) {
+		return undo, nil
+	}
+	what := string(x.Op.Operation)
+	if undo {
+		what = "rolling back " + what
+	}
+	return undo, Errorf(KindUnsupported, "%s is not supported on VIMs of type %s", what, d.Type())
+}
+
 // InfraDrivers finds the InfraDriver of a VIM type. Terminal: there is none.
 type InfraDrivers interface {
 	Driver(vimType string) (InfraDriver, error)

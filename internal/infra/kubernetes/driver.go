@@ -134,13 +134,9 @@ func (d *Driver) Leaving(*lcm.Execution) ([]lcm.Step, error) { return nil, nil }
 
 // Steps returns the steps of an operation in the VIM, or of its rollback (SOL003 v2.6.1 §5.4.4 to §5.4.10).
 func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
-	undo := x.Op.State == sol003.LcmOperationStateRollingBack
-	if !d.Can(x.Op.Operation, undo) {
-		what := string(x.Op.Operation)
-		if undo {
-			what = "rolling back " + what
-		}
-		return nil, lcm.Errorf(lcm.KindUnsupported, "%s is not supported on VIMs of type %s", what, d.Type())
+	undo, err := x.Undertake(d)
+	if err != nil {
+		return nil, err
 	}
 	switch x.Op.Operation {
 	case sol003.LcmOperationTypeInstantiate:

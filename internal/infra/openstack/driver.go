@@ -178,13 +178,9 @@ func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 }
 
 func (d *Driver) steps(x *lcm.Execution) ([]lcm.Step, error) {
-	undo := x.Op.State == sol003.LcmOperationStateRollingBack
-	if !d.Can(x.Op.Operation, undo) {
-		what := string(x.Op.Operation)
-		if undo {
-			what = "rolling back " + what
-		}
-		return nil, lcm.Errorf(lcm.KindUnsupported, "%s is not supported on VIMs of type %s", what, d.Type())
+	undo, err := x.Undertake(d)
+	if err != nil {
+		return nil, err
 	}
 	switch x.Op.Operation {
 	case sol003.LcmOperationTypeInstantiate:

@@ -82,13 +82,7 @@ func (w *work) image(node string) (nodeImage, bool) {
 
 func loadWork(x *lcm.Execution) (*work, error) {
 	w := new(work)
-	if err := x.Work(owner, w); err != nil {
-		return nil, err
-	}
-	if w.V > stateVersion {
-		return nil, fmt.Errorf("the work of op occ %s was written by a newer version (%d)", x.Op.ID, w.V)
-	}
-	return w, nil
+	return w, x.WorkUpTo(stateVersion, owner, w)
 }
 
 func saveWork(x *lcm.Execution, w *work) error {
@@ -98,26 +92,12 @@ func saveWork(x *lcm.Execution, w *work) error {
 
 func loadInfra(i *lcm.Instance) (*infra, error) {
 	s := new(infra)
-	if len(i.Infra) == 0 {
-		return s, nil
-	}
-	if err := json.Unmarshal(i.Infra, s); err != nil {
-		return nil, fmt.Errorf("read what is kept about the stack of VNF instance %s: %w", i.ID, err)
-	}
-	if s.V > stateVersion {
-		return nil, fmt.Errorf("what is kept about the stack of VNF instance %s was written by a newer version (%d)", i.ID, s.V)
-	}
-	return s, nil
+	return s, i.LoadInfra(stateVersion, s)
 }
 
 func saveInfra(i *lcm.Instance, s *infra) error {
 	s.V = stateVersion
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("keep the stack of VNF instance %s: %w", i.ID, err)
-	}
-	i.Infra = raw
-	return nil
+	return i.SaveInfra(s)
 }
 
 // stackName is the name of an instance's stack.
