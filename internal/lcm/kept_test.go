@@ -1,7 +1,6 @@
 package lcm
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -16,7 +15,7 @@ func TestKept(t *testing.T) {
 	if err := i.SaveInfra(kept{V: 2, Name: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	x := &Execution{Op: &OpOcc{ID: "o", Work: Work{"infra:x": json.RawMessage(i.Infra)}}}
+	x := &Execution{Op: &OpOcc{ID: "o", Work: Work{"infra:x": i.Infra}}}
 	for version, newer := range map[int]bool{1: true, 2: false, 3: false} {
 		var ofInstance, ofOp kept
 		for what, err := range map[string]error{"instance": i.LoadInfra(version, &ofInstance), "op occ": x.WorkUpTo(version, "infra:x", &ofOp)} {
