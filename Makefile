@@ -73,7 +73,7 @@ lab-openstack-down: ## End it; what is in it is kept
 test-openstack: lab-openstack ## The contract suite on that OpenStack, which stays up; the output is kept in .cache
 	@mkdir -p $(CACHE)
 	. "$$($(LAB_OPENSTACK) env)"; echo "$$VNFM_OPENSTACK_VERSIONS" | tee $(CACHE)/test-openstack.txt; \
-	time $(GO) test -count=1 -timeout 60m -v ./test/contract/openstack/... 2>&1 | tee -a $(CACHE)/test-openstack.txt \
+	time $(GO) test -count=1 -timeout 120m -v ./test/contract/openstack/... 2>&1 | tee -a $(CACHE)/test-openstack.txt \
 	| grep --line-buffered -vE '^ *(=== |--- PASS: [^ ]*/)'
 
 .PHONY: build-lab-kubernetes

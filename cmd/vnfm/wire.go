@@ -23,6 +23,7 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/internal/csar"
 	"github.com/seed-f1a0ccf1/vnfm/internal/httpapi"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/crew"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/fake"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/kubernetes"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack"
@@ -128,18 +129,19 @@ func (s *server) wire() error {
 	s.packages.Probe = crashPoint
 	s.vims = vim.New(vim.Config{AllowFake: cfg.VIM.AllowFake, ProbeTimeout: cfg.VIM.ProbeTimeout, MonitorInterval: cfg.VIM.ProbeInterval}, s.store, nil, log)
 
+	workers := crew.New(cfg.Engine.MaxWorkers)
 	s.clouds = openstack.New(openstack.Config{
 		StackTimeout: cfg.Openstack.StackTimeout, ImageTimeout: cfg.Openstack.ImageTimeout,
 		PollMin: cfg.Openstack.PollMin, PollMax: cfg.Openstack.PollMax,
 		CallTimeout: cfg.Openstack.RequestTimeout, DialTimeout: cfg.Openstack.ConnectTimeout,
 		MaxConcurrent: cfg.Openstack.MaxConcurrent, RequestsPerSecond: cmp.Or(cfg.Openstack.RequestsPerSecond, float64(rate.Inf)),
 		BreakerFailures: cfg.Openstack.BreakerFailures, BreakerOpenFor: cfg.Openstack.BreakerOpenFor,
-		LoginPause: cfg.Openstack.LoginPause, Workers: cfg.Engine.MaxWorkers,
+		LoginPause: cfg.Openstack.LoginPause, Crew: workers,
 		UserData: userdata.Config{Python: cfg.Openstack.Python, User: cfg.Openstack.UserDataUser, Timeout: cfg.Openstack.UserDataTimeout},
 		Observer: s.metrics,
 	}, log)
 	var err error
-	if s.clusters, err = clusters(cfg.Kubernetes, s.metrics, log); err != nil {
+	if s.clusters, err = clusters(cfg.Kubernetes, workers, s.metrics, log); err != nil {
 		return err
 	}
 	drivers, err := infra.NewRegistry(s.clouds, s.clusters, fake.New(fake.Config{}))

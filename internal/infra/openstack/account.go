@@ -88,7 +88,7 @@ func (d *Driver) newAccount(t *lcm.VimTarget) (*account, error) {
 func (a *account) guard(region, service string) http.RoundTripper {
 	return guarded{
 		throttle: a.throttle, circuit: a.driver.circuitOf(circuitKey{a.key.vim, region, service}),
-		crew: a.driver.crew, observer: a.driver.cfg.Observer, timeout: a.driver.cfg.CallTimeout, next: a.wire,
+		crew: a.driver.cfg.Crew, observer: a.driver.cfg.Observer, timeout: a.driver.cfg.CallTimeout, next: a.wire,
 	}
 }
 

@@ -113,7 +113,6 @@ func (d *Driver) sweep(now time.Time) {
 		return
 	}
 	d.swept = now
-	d.crew.forget(now.Add(-unused))
 	d.drop(func(a *account) bool { return now.Sub(a.used) >= unused })
 	kept := map[string]bool{}
 	for key := range d.accounts {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/crew"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/openstack/userdata"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -42,9 +43,8 @@ type Config struct {
 	BreakerOpenFor  time.Duration
 	// LoginPause is how long credentials that Keystone has refused are not tried again. Default 30 s.
 	LoginPause time.Duration
-	// Workers is how many operations the process runs at the same time: one VIM that answers is given all that the others
-	// leave but a quarter, one that does not, or while another one waits, half of what they leave. Default 100.
-	Workers int
+	// Crew shares the workers of the process out among the VIMs. Default: 100 of the driver's own.
+	Crew *crew.Crew
 	// Interface is which of the catalogue's endpoints are used: public (default), internal or admin.
 	Interface string
 
@@ -100,8 +100,8 @@ func (c Config) withDefaults() Config {
 	if c.BreakerFailures == 0 {
 		c.BreakerFailures = 5
 	}
-	if c.Workers == 0 {
-		c.Workers = 100
+	if c.Crew == nil {
+		c.Crew = crew.New(100)
 	}
 	if c.Interface == "" {
 		c.Interface = "public"
@@ -114,8 +114,6 @@ type Driver struct {
 	cfg    Config
 	log    *slog.Logger
 	script *userdata.Runner
-
-	crew *crew
 
 	signals signals
 
@@ -134,7 +132,7 @@ var _ lcm.InfraDriver = (*Driver)(nil)
 func New(cfg Config, log *slog.Logger) *Driver {
 	cfg = cfg.withDefaults()
 	return &Driver{
-		cfg: cfg, log: log, script: userdata.New(cfg.UserData, log), crew: newCrew(cfg.Workers),
+		cfg: cfg, log: log, script: userdata.New(cfg.UserData, log),
 		accounts: map[accountKey]*account{}, throats: map[string]*throttle{}, circuits: map[circuitKey]*circuit{},
 		newest: map[string]int64{}, swept: time.Now(),
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/crew"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
@@ -81,7 +82,7 @@ func (d *Driver) throttleOf(t *lcm.VimTarget) (*throttle, error) {
 	now = &throttle{
 		version: t.Version, limits: limits,
 		bucket: rate.NewLimiter(rate.Limit(limits.RequestsPerSecond), burst), slots: make(chan struct{}, limits.MaxConcurrent),
-		uploads: make(chan struct{}, max(1, min(mostUploads, d.cfg.Workers/4))),
+		uploads: make(chan struct{}, max(1, min(mostUploads, d.cfg.Crew.Workers()/4))),
 	}
 	d.throats[t.ID] = now
 	return now, nil
@@ -101,7 +102,7 @@ func uploadOf(ctx context.Context) func() {
 type guarded struct {
 	*throttle
 	circuit  *circuit
-	crew     *crew
+	crew     *crew.Crew
 	observer Observer
 	timeout  time.Duration // of the wait for the turn, and then of a call that is no upload
 	next     http.RoundTripper
@@ -122,7 +123,7 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := g.call(req)
 	report(req.Context(), resp, err)
 	if err == nil && resp.StatusCode < http.StatusInternalServerError {
-		g.crew.answered(g.circuit.key.vim)
+		g.crew.Answered(g.circuit.key.vim)
 	}
 	if g.observer != nil {
 		status := 0

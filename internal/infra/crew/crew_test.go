@@ -1,8 +1,7 @@
-package openstack
+package crew
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -11,13 +10,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
-	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
 
 // fill has a VIM take all that it is given, and returns how many that is.
-func fill(ctx context.Context, c *crew, vim string) int {
+func fill(ctx context.Context, c *Crew, vim string) int {
 	gone, cancel := context.WithCancel(ctx)
 	cancel() // nobody waits in place
 	n := 0
@@ -32,31 +29,31 @@ func fill(ctx context.Context, c *crew, vim string) int {
 // TestSharesOfThoseThatAnswer has VIMs that answer, and one that does not, come for all they can get.
 func TestSharesOfThoseThatAnswer(t *testing.T) {
 	for _, tt := range []struct{ workers, alone int }{{1, 1}, {2, 1}, {4, 3}, {8, 6}, {100, 75}} {
-		c := newCrew(tt.workers)
-		c.answered("a")
+		c := New(tt.workers)
+		c.Answered("a")
 		if n := fill(t.Context(), c, "a"); n != tt.alone {
 			t.Errorf("%d of %d workers for the only VIM", n, tt.workers)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(100)
-		c.answered("a")
+		c := New(100)
+		c.Answered("a")
 		if n := fill(t.Context(), c, "dead"); n != 50 {
 			t.Errorf("%d for one that does not answer", n)
 		}
-		if n := fill(t.Context(), c, "a"); n != 25 {
+		if n := fill(t.Context(), c, "a"); n != 38 {
 			t.Errorf("%d for one that does, beside it", n)
 		}
-		if n := fill(t.Context(), c, "b"); n != 12 {
+		if n := fill(t.Context(), c, "b"); n != 6 {
 			t.Errorf("%d for a third one", n)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(100)
-		c.answered("a")
-		c.answered("b")
+		c := New(100)
+		c.Answered("a")
+		c.Answered("b")
 		fill(t.Context(), c, "a")
-		if n := fill(t.Context(), c, "b"); n != 12 {
+		if n := fill(t.Context(), c, "b"); n != 19 {
 			t.Errorf("%d for one that comes later", n)
 		}
 		for range 75 { // what one gives back goes to the other, until they have as many
@@ -64,21 +61,20 @@ func TestSharesOfThoseThatAnswer(t *testing.T) {
 			fill(t.Context(), c, "b")
 			fill(t.Context(), c, "a")
 		}
-		if a, b := c.held["a"], c.held["b"]; a < 30 || a > 36 || b < 30 || b > 36 {
+		if a, b := c.held["a"], c.held["b"]; a < 40 || a > 46 || b < 40 || b > 46 {
 			t.Errorf("%d and %d", a, b)
 		}
 		for c.held["b"] > 0 {
 			c.leave("b")
 		}
 		time.Sleep(lately + 1)
-		c.answered("a")
+		c.Answered("a")
 		fill(t.Context(), c, "a")
 		if n := c.held["a"]; n != 75 {
 			t.Errorf("%d when the other one is done", n)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(unused + 1)
 		c.pause("a", "instance")
-		c.forget(time.Now().Add(-time.Minute))
 		if len(c.heard)+len(c.short) > 0 || len(c.waits) != 1 {
 			t.Errorf("%+v", c)
 		}
@@ -89,9 +85,33 @@ func TestSharesOfThoseThatAnswer(t *testing.T) {
 	})
 }
 
+// TestAskedAnew has a VIM be asked again after a long time: what it is given depends on whether it answered last time.
+func TestAskedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(100)
+		c.Answered("a")
+		for _, tt := range []struct {
+			answers bool
+			want    int
+		}{{true, 75}, {false, 75}, {false, 50}, {true, 50}, {true, 75}} {
+			time.Sleep(10 * time.Minute)
+			if n := fill(t.Context(), c, "a"); n != tt.want {
+				t.Errorf("%d instead of %d", n, tt.want)
+			}
+			time.Sleep(10 * time.Second)
+			if tt.answers {
+				c.Answered("a")
+			}
+			for c.held["a"] > 0 {
+				c.leave("a")
+			}
+		}
+	})
+}
+
 // TestShares has VIMs come one after another for all they can get.
 func TestShares(t *testing.T) {
-	c := newCrew(100)
+	c := New(100)
 	for _, tt := range []struct {
 		vim  string
 		want int
@@ -114,7 +134,7 @@ func TestShares(t *testing.T) {
 func TestSharesHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 40).Draw(t, "workers")
-		c := newCrew(workers)
+		c := New(workers)
 		held := map[string][]func(){}
 		total := 0
 		t.Repeat(map[string]func(*rapid.T){
@@ -150,8 +170,8 @@ func TestSharesHold(t *testing.T) {
 // TestQueueInPlace has many more want a VIM that answers than may: they take turns, and none goes away.
 func TestQueueInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(100)
-		c.answered("a")
+		c := New(100)
+		c.Answered("a")
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		now, most := 0, 0
@@ -201,7 +221,7 @@ func TestQueueInPlace(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		c.answered("a")
+		c.Answered("a")
 		if _, ok := c.join(ctx, "a"); ok || len(c.queue["a"]) > 0 {
 			t.Errorf("who went away has joined: %t", ok)
 		}
@@ -211,72 +231,47 @@ func TestQueueInPlace(t *testing.T) {
 // TestStepsWaitWithoutWorkers has more steps than may run with a VIM that does not answer: the rest waits, ever longer.
 func TestStepsWaitWithoutWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Config{Workers: 4}, slog.New(slog.DiscardHandler))
-		step := d.shared([]lcm.Step{{Name: "hang"}})[0]
-		turn := func(x *lcm.Execution) (func(), lcm.Progress) { return step.Turn(t.Context(), x) }
+		c := New(4)
+		turn := func(x *lcm.Execution) (func(), lcm.Progress) { return c.Turn(t.Context(), x, nil) }
+		execution := func(id string) *lcm.Execution {
+			return &lcm.Execution{Instance: &lcm.Instance{ID: id}, Target: &lcm.VimTarget{VIM: lcm.VIM{ID: "vim", Name: "VIM0"}}}
+		}
 		begun := time.Now()
 		var leaves []func()
-		for range 2 {
-			leave, wait := turn(&lcm.Execution{Instance: newInstance(), Target: wired(), Now: time.Now})
+		for _, id := range []string{"one", "two"} {
+			leave, wait := turn(execution(id))
 			if leave == nil {
 				t.Fatalf("%+v", wait)
 			}
 			leaves = append(leaves, leave)
 		}
-		x := &lcm.Execution{Instance: newInstance(), Target: wired(), Now: time.Now}
+		x := execution("three")
 		for _, tt := range []struct{ after, want time.Duration }{{0, time.Second}, {4 * time.Second, 4 * time.Second}, {time.Hour, mostPaused}} {
 			time.Sleep(time.Until(begun.Add(tt.after)))
 			leave, wait := turn(x)
-			if leave != nil || wait.After() < tt.want/2 || wait.After() > tt.want*3/2 {
+			if leave != nil || wait.After() < tt.want/2 || wait.After() > tt.want*3/2 || !strings.Contains(wait.Note, "VIM0") {
 				t.Errorf("after %s: %+v", tt.after, wait)
 			}
 		}
 		for _, leave := range leaves {
 			leave()
 		}
-		leave, _ := turn(x)
+		// What the step needs besides is not to be had: the worker is not kept.
+		leave, wait := c.Turn(t.Context(), x, func() (func(), string) { return nil, "no slot" })
+		if leave != nil || wait.Note != "no slot" || c.total != 0 || len(c.waits) != 1 {
+			t.Errorf("%+v of %+v", wait, c)
+		}
+		given := false
+		leave, _ = c.Turn(t.Context(), x, func() (func(), string) { return func() { given = true }, "" })
 		if leave == nil {
 			t.Fatal("it does not come")
 		}
 		leave()
-		if len(d.crew.waits) > 0 || d.crew.total != 0 {
-			t.Errorf("%+v", d.crew)
+		if !given {
+			t.Error("what the step needed besides is not given back")
+		}
+		if len(c.waits) > 0 || c.total != 0 {
+			t.Errorf("%+v", c)
 		}
 	})
-}
-
-// TestUploadsTakeTurns has more steps with images to hand over than may do so at the same time: the rest waits without a
-// worker, and the VIM's other steps go on.
-func TestUploadsTakeTurns(t *testing.T) {
-	d := New(Config{Workers: 100}, slog.New(slog.DiscardHandler))
-	d.crew.answered("vim")
-	steps := d.shared([]lcm.Step{{Name: imagesStep}, {Name: "other"}})
-	execution := func(remote bool) *lcm.Execution {
-		return &lcm.Execution{
-			Op: &lcm.OpOcc{Operation: sol003.LcmOperationTypeInstantiate}, Instance: newInstance(), Target: wired(), Now: time.Now,
-			Flavour: &vnfd.Flavour{SoftwareImages: []vnfd.SoftwareImage{{ID: "n", File: "f", Remote: remote}}},
-		}
-	}
-	var leave func()
-	for range mostUploads {
-		if leave, _ = steps[0].Turn(t.Context(), execution(false)); leave == nil {
-			t.Fatal("no turn")
-		}
-	}
-	late := execution(false)
-	if l, wait := steps[0].Turn(t.Context(), late); l != nil || wait.After() == 0 || !strings.Contains(wait.Note, "images") {
-		t.Errorf("one too many: %+v", wait)
-	}
-	if d.crew.total != mostUploads {
-		t.Errorf("%d workers are held", d.crew.total)
-	}
-	for name, turn := range map[string]func() (func(), lcm.Progress){
-		"another step":       func() (func(), lcm.Progress) { return steps[1].Turn(t.Context(), execution(false)) },
-		"Glance downloads":   func() (func(), lcm.Progress) { return steps[0].Turn(t.Context(), execution(true)) },
-		"one has come about": func() (func(), lcm.Progress) { leave(); return steps[0].Turn(t.Context(), late) },
-	} {
-		if l, wait := turn(); l == nil {
-			t.Errorf("%s: %+v", name, wait)
-		}
-	}
 }
