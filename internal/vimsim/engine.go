@@ -254,11 +254,15 @@ func (c *Cloud) graph(s *stack) (map[string][]string, error) {
 
 // needsOf lists what a resource is built on: what it refers to, and for ports
 // and servers, like in Heat, the subnets of the networks that they refer to,
-// which give them their addresses.
+// which give them their addresses. So for groups and other nested stacks: Heat
+// does not say so of them, but makes a subnet long before the first port of a
+// nested stack.
 func (c *Cloud) needsOf(s *stack, d *hot.Resource) []string {
 	needs := d.Deps()
-	if d.Type != "OS::Neutron::Port" && d.Type != "OS::Nova::Server" {
-		return needs // what is in nested stacks must be told to wait
+	switch t, err := c.typeOf(d.Type, s.files); {
+	case d.Type == "OS::Neutron::Port", d.Type == "OS::Nova::Server", err == nil && t.nests:
+	default:
+		return needs
 	}
 	var nets []string
 	for _, n := range needs {

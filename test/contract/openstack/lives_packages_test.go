@@ -163,7 +163,6 @@ func outsideFunctional(t *testing.T, c *target, name string) *vnf {
 		external:    map[string]string{"external1": first, "external2": second},
 		externalCPs: map[string][]string{"external1": {"VDU1_CP1", "VDU2_CP1"}, "external2": {"VDU1_CP2", "VDU2_CP2"}},
 		links:       numbered("internalVL%d", 3),
-		racing:      append(numbered("VDU1_CP%d", 5)[2:], numbered("VDU2_CP%d", 5)[2:]...),
 		levels:      map[string]int{"worker_instance": 0},
 		images:      map[string]string{"VDU1": cirros, "VDU2": cirros},
 	}}

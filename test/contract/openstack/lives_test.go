@@ -57,7 +57,6 @@ type shape struct {
 	levels      map[string]int    // by aspect
 	images      map[string]string // names of the images that servers have, by VDU
 	addresses   map[string]string // fixed addresses, by CP
-	racing      []string          // CPs whose template makes them without waiting for their network's subnet: some have no address
 	stopped     bool              // servers are shut off
 	spread      []string          // VDUs whose servers are on hosts of their own
 	together    []string          // VDUs whose servers are all on one host
