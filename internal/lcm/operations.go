@@ -41,7 +41,7 @@ var courses = map[sol003.LcmOperationType]course{
 		before: "change_external_connectivity_start", after: "change_external_connectivity_end", plan: (*run).planExtConn,
 	},
 	sol003.LcmOperationTypeChangeFlavour: {
-		before: "change_flavour_start", after: "change_flavour_end", plan: (*run).planFlavour, settle: (*run).remade,
+		before: "change_flavour_start", after: "change_flavour_end", plan: (*run).planFlavour, settle: (*run).reflavoured,
 	},
 	sol003.LcmOperationTypeModifyInfo: {before: "modify_information_start", after: "modify_information_end"},
 }
@@ -300,26 +300,37 @@ func (r *run) start(_ context.Context, x *Execution) (Progress, error) {
 // longestGrace is the longest graceful timeout that is kept to, in seconds: ten years.
 const longestGrace = 10 * 365 * 24 * 3600
 
-// grace returns the wait that an operation which shuts the VNF down gracefully begins with, nil for none.
-func (r *run) grace() *Step {
+// Grace returns for how long the VNF may take to end, at most, when the operation shuts it down gracefully
+// (gracefulTerminationTimeout, gracefulStopTimeout: SOL003 v2.6.1 §5.5.2.8, §5.5.2.10); 0 when it does not, or no time is given.
+func (x *Execution) Grace() time.Duration {
 	var seconds int
-	switch r.op.Operation {
+	switch x.Op.Operation {
 	case sol003.LcmOperationTypeTerminate:
 		var req sol003.TerminateVnfRequest
-		if r.x.Params(&req) == nil && req.TerminationType == sol003.TerminateVnfRequestTerminationTypeGraceful {
+		if x.Params(&req) == nil && req.TerminationType == sol003.TerminateVnfRequestTerminationTypeGraceful {
 			seconds = req.GracefulTerminationTimeout
 		}
 	case sol003.LcmOperationTypeOperate:
 		var req sol003.OperateVnfRequest
-		if r.x.Params(&req) == nil && req.ChangeStateTo == sol003.VnfOperationalStateStopped && req.StopType == sol003.OperateVnfRequestStopTypeGraceful {
+		if x.Params(&req) == nil && req.ChangeStateTo == sol003.VnfOperationalStateStopped && req.StopType == sol003.OperateVnfRequestStopTypeGraceful {
 			seconds = req.GracefulStopTimeout
 		}
 	default:
 	}
-	if seconds <= 0 {
+	return time.Duration(max(0, min(seconds, longestGrace))) * time.Second
+}
+
+// grace returns the wait that an operation which shuts the VNF down gracefully begins with, nil for none.
+func (r *run) grace() *Step {
+	grace := r.x.Grace()
+	if grace == 0 {
 		return nil
 	}
-	grace := time.Duration(min(seconds, longestGrace)) * time.Second
+	if driver, err := r.driver(); err == nil { // what is wrong with it, its steps tell
+		if d, ok := driver.(Graceful); ok && d.ShutsDown(r.op.Operation) {
+			return nil
+		}
+	}
 	return &Step{Name: "graceful-wait", own: true, Idle: true, Run: func(_ context.Context, x *Execution) (Progress, error) {
 		if left := grace - x.Now().Sub(x.Begun); left > 0 {
 			return Wait(left, "the graceful timeout of %s", grace), nil
@@ -583,6 +594,12 @@ func (r *run) planHealing(x *Execution) error {
 func (r *run) remade(x *Execution) error {
 	alignVnfcInfo(x.Instance.Info, x.NewID)
 	return nil
+}
+
+// reflavoured settles CHANGE_FLAVOUR.
+func (r *run) reflavoured(x *Execution) error {
+	followServers(x.Instance.Info, x.Before.Info)
+	return r.remade(x)
 }
 
 // operated settles OPERATE.

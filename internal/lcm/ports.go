@@ -91,6 +91,13 @@ type InfraDriver interface {
 	Steps(x *Execution) ([]Step, error)
 }
 
+// Graceful is what an InfraDriver implements besides when its steps shut a VNF down gracefully themselves, within [Execution.Grace]:
+// the VIM tells the VNF to end, which may take it less. Else the VNF is given that time before the driver's steps begin.
+type Graceful interface {
+	// ShutsDown tells whether the steps of the operation (TERMINATE, OPERATE) do so.
+	ShutsDown(operation sol003.LcmOperationType) bool
+}
+
 // Undertake tells whether the Execution is a rollback, for an InfraDriver that is asked for its steps. Unsupported: the driver
 // cannot carry the operation out, or not undo it.
 func (x *Execution) Undertake(d InfraDriver) (undo bool, err error) {

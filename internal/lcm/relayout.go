@@ -3,6 +3,7 @@ package lcm
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -252,53 +253,110 @@ func (l *layout) renamePort(port *sol003.VnfLinkPortInfo, id string) {
 func keepIDs(info, before *sol003.InstantiatedVnfInfo) *sol003.InstantiatedVnfInfo {
 	ids := map[string]string{}
 	pairUp(ids, info.VnfcResourceInfo, before.VnfcResourceInfo, func(v sol003.VnfcResourceInfo) (string, string) { return v.VduId, v.Id },
-		func(now, was sol003.VnfcResourceInfo) {
-			pairUp(ids, now.VnfcCpInfo, was.VnfcCpInfo, func(c sol003.VnfcCpInfo) (string, string) { return c.CpdId, c.Id }, nil)
-			pairUp(ids, now.VnfcCpInfo, was.VnfcCpInfo, func(c sol003.VnfcCpInfo) (string, string) { return c.CpdId, c.VnfLinkPortId }, nil)
-		})
+		func(now, was sol003.VnfcResourceInfo) { pairPoints(ids, now, was) })
 	pairUp(ids, info.VirtualStorageResourceInfo, before.VirtualStorageResourceInfo,
 		func(s sol003.VirtualStorageResourceInfo) (string, string) { return s.VirtualStorageDescId, s.Id }, nil)
 	pairUp(ids, info.VnfVirtualLinkResourceInfo, before.VnfVirtualLinkResourceInfo,
 		func(v sol003.VnfVirtualLinkResourceInfo) (string, string) { return v.VnfVirtualLinkDescId, v.Id }, nil)
 	pairUp(ids, info.ExtCpInfo, before.ExtCpInfo, func(c sol003.VnfExtCpInfo) (string, string) { return c.CpdId, c.Id }, nil)
-	rename := func(id *string) {
+	rename(info, ids)
+	return info
+}
+
+// pairPoints notes the ids of a VNFC's connection points and of their link ports.
+func pairPoints(ids map[string]string, now, was sol003.VnfcResourceInfo) {
+	pairUp(ids, now.VnfcCpInfo, was.VnfcCpInfo, func(c sol003.VnfcCpInfo) (string, string) { return c.CpdId, c.Id }, nil)
+	pairUp(ids, now.VnfcCpInfo, was.VnfcCpInfo, func(c sol003.VnfcCpInfo) (string, string) { return c.CpdId, c.VnfLinkPortId }, nil)
+}
+
+// followServers gives the VNFCs of a VDU that are in a server of before the ids that the VNFC in it had: which of them stay
+// when there are to be fewer is for the VIM to say.
+func followServers(info, before *sol003.InstantiatedVnfInfo) {
+	in := map[string]sol003.VnfcResourceInfo{}
+	for _, v := range before.VnfcResourceInfo {
+		if id := v.ComputeResource.ResourceId; id != "" {
+			in[id] = v
+		}
+	}
+	there := map[string]sol003.VnfcResourceInfo{}
+	for _, v := range info.VnfcResourceInfo {
+		there[v.Id] = v
+	}
+	descs := map[string]string{}
+	for _, of := range [][]sol003.VirtualStorageResourceInfo{before.VirtualStorageResourceInfo, info.VirtualStorageResourceInfo} {
+		for _, s := range of {
+			descs[s.Id] = s.VirtualStorageDescId
+		}
+	}
+	ids := map[string]string{}
+	pair := func(now, was sol003.VnfcResourceInfo) {
+		ids[now.Id] = was.Id
+		pairPoints(ids, now, was)
+		pairUp(ids, now.StorageResourceIds, was.StorageResourceIds, func(id string) (string, string) { return descs[id], id }, nil)
+	}
+	taken := map[string]bool{} // the ids that go to another VNFC
+	var freed []sol003.VnfcResourceInfo
+	for _, now := range info.VnfcResourceInfo {
+		if was, ok := in[now.ComputeResource.ResourceId]; ok && was.VduId == now.VduId && was.Id != now.Id {
+			pair(now, was)
+			taken[was.Id] = true
+			freed = append(freed, now)
+		}
+	}
+	// Who had such an id and is in no server of before has one that has become free.
+	freed = slices.DeleteFunc(freed, func(v sol003.VnfcResourceInfo) bool { return taken[v.Id] })
+	for _, id := range slices.Sorted(maps.Keys(taken)) {
+		now, ok := there[id]
+		if _, moves := ids[id]; !ok || moves {
+			continue
+		}
+		if n := slices.IndexFunc(freed, func(f sol003.VnfcResourceInfo) bool { return f.VduId == now.VduId }); n >= 0 {
+			pair(now, freed[n])
+			freed = slices.Delete(freed, n, n+1)
+		}
+	}
+	rename(info, ids)
+}
+
+// rename gives what ids names another id, wherever the instance speaks of it.
+func rename(info *sol003.InstantiatedVnfInfo, ids map[string]string) {
+	set := func(id *string) {
 		if was, ok := ids[*id]; ok {
 			*id = was
 		}
 	}
 	for n := range info.VnfcResourceInfo {
 		v := &info.VnfcResourceInfo[n]
-		rename(&v.Id)
+		set(&v.Id)
 		for s := range v.StorageResourceIds {
-			rename(&v.StorageResourceIds[s])
+			set(&v.StorageResourceIds[s])
 		}
 		for c := range v.VnfcCpInfo {
-			rename(&v.VnfcCpInfo[c].Id)
-			rename(&v.VnfcCpInfo[c].VnfLinkPortId)
+			set(&v.VnfcCpInfo[c].Id)
+			set(&v.VnfcCpInfo[c].VnfLinkPortId)
 		}
 	}
 	for n := range info.VirtualStorageResourceInfo {
-		rename(&info.VirtualStorageResourceInfo[n].Id)
+		set(&info.VirtualStorageResourceInfo[n].Id)
 	}
 	for n := range info.VnfVirtualLinkResourceInfo {
 		vl := &info.VnfVirtualLinkResourceInfo[n]
-		rename(&vl.Id)
+		set(&vl.Id)
 		for p := range vl.VnfLinkPorts {
-			rename(&vl.VnfLinkPorts[p].Id)
-			rename(&vl.VnfLinkPorts[p].CpInstanceId)
+			set(&vl.VnfLinkPorts[p].Id)
+			set(&vl.VnfLinkPorts[p].CpInstanceId)
 		}
 	}
 	shareManagedPorts(info)
 	for n := range info.ExtCpInfo {
-		rename(&info.ExtCpInfo[n].Id)
-		rename(&info.ExtCpInfo[n].AssociatedVnfcCpId)
+		set(&info.ExtCpInfo[n].Id)
+		set(&info.ExtCpInfo[n].AssociatedVnfcCpId)
 	}
 	for n := range info.ExtVirtualLinkInfo {
 		for p := range info.ExtVirtualLinkInfo[n].ExtLinkPorts {
-			rename(&info.ExtVirtualLinkInfo[n].ExtLinkPorts[p].CpInstanceId)
+			set(&info.ExtVirtualLinkInfo[n].ExtLinkPorts[p].CpInstanceId)
 		}
 	}
-	return info
 }
 
 // pairUp notes for the id of every item the id of the item before it of the same kind at the same place.

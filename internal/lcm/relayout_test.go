@@ -3,6 +3,7 @@ package lcm
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,4 +151,71 @@ func TestKeepIDs(t *testing.T) {
 	if diff := cmp.Diff(before, keepIDs(again, before)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestFollowServers has VNFCs be in servers that others of their VDU were in before: those have their ids.
+func TestFollowServers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		newID := counter()
+		info := func(count int) *sol003.InstantiatedVnfInfo {
+			f := twoVDUs()
+			i := &sol003.InstantiatedVnfInfo{VnfVirtualLinkResourceInfo: []sol003.VnfVirtualLinkResourceInfo{{Id: newID(), VnfVirtualLinkDescId: "internalVL"}}}
+			counts := map[string]int{}
+			for _, vdu := range f.VDUs {
+				counts[vdu.Name] = count
+			}
+			addVnfcs(i, f, &sol003.InstantiateVnfRequest{FlavourId: f.ID}, counts, newID)
+			return i
+		}
+		before := info(rapid.IntRange(1, 4).Draw(t, "before"))
+		for n := range before.VnfcResourceInfo {
+			before.VnfcResourceInfo[n].ComputeResource.ResourceId = fmt.Sprintf("server %d", n)
+		}
+		after := keepIDs(info(rapid.IntRange(1, 4).Draw(t, "after")), before)
+		servers := map[string][]string{} // that there may be, by VDU
+		was := map[string]sol003.VnfcResourceInfo{}
+		for _, v := range before.VnfcResourceInfo {
+			servers[v.VduId] = append(servers[v.VduId], v.ComputeResource.ResourceId)
+			was[v.ComputeResource.ResourceId] = v
+		}
+		for n := range after.VnfcResourceInfo {
+			v := &after.VnfcResourceInfo[n]
+			servers[v.VduId] = append(servers[v.VduId], fmt.Sprintf("new server %d", n))
+			of := servers[v.VduId]
+			at := rapid.IntRange(0, len(of)-1).Draw(t, "server")
+			v.ComputeResource.ResourceId = of[at]
+			servers[v.VduId] = slices.Delete(of, at, at+1)
+		}
+		plain := (&Instance{Info: after}).Clone().Info
+		followServers(after, before)
+		ids, points := map[string]bool{}, map[string]string{}
+		for n, v := range after.VnfcResourceInfo {
+			if ids[v.Id] {
+				t.Fatalf("two VNFCs are %s", v.Id)
+			}
+			ids[v.Id] = true
+			if v.ComputeResource != plain.VnfcResourceInfo[n].ComputeResource || v.VduId != plain.VnfcResourceInfo[n].VduId {
+				t.Fatalf("VNFC %d was %+v, is %+v", n, plain.VnfcResourceInfo[n], v)
+			}
+			if old, ok := was[v.ComputeResource.ResourceId]; ok && v.Id != old.Id {
+				t.Fatalf("the VNFC in %s was %s, is %s", v.ComputeResource.ResourceId, old.Id, v.Id)
+			}
+			for m, cp := range v.VnfcCpInfo {
+				if old, ok := was[v.ComputeResource.ResourceId]; ok && cp.Id != old.VnfcCpInfo[m].Id {
+					t.Fatalf("connection point %+v was %+v", cp, old.VnfcCpInfo[m])
+				}
+				if points[cp.Id] != "" {
+					t.Fatalf("two connection points are %s", cp.Id)
+				}
+				points[cp.Id] = cp.VnfLinkPortId
+			}
+		}
+		for _, vl := range after.VnfVirtualLinkResourceInfo {
+			for _, p := range vl.VnfLinkPorts {
+				if points[p.CpInstanceId] != p.Id {
+					t.Fatalf("port %+v is not that of its connection point %q", p, points[p.CpInstanceId])
+				}
+			}
+		}
+	})
 }

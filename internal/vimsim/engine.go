@@ -394,7 +394,7 @@ func (c *Cloud) newResource(s *stack, def *hot.Resource, props doc) *resource {
 
 // changeOf decides what an update does to a resource.
 func (c *Cloud) changeOf(t *rtype, r *resource, def *hot.Resource, props doc) change {
-	if def.Type != r.typ {
+	if def.Type != r.typ && (registry[def.Type] != nil || registry[r.typ] != nil) { // one template file for another is an update
 		return changeReplace
 	}
 	switch {
@@ -597,7 +597,7 @@ func (c *Cloud) doUpdate(ctx context.Context, t *rtype, r *resource, def *hot.Re
 		return t.update(e, r, props)
 	})
 	if err == nil {
-		r.props, r.def, r.needs = props, def, c.needsOf(r.stack, def)
+		r.props, r.typ, r.def, r.needs = props, def.Type, def, c.needsOf(r.stack, def)
 	}
 	return err
 }
