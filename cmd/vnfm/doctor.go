@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look at everything the server needs, and say what to fix",
-		Long: `Look at the configuration, the database, the keys, Python, the API and the registered VIMs,
+		Long: `Look at the configuration, the database, the keys, Python, helm, the API and the registered VIMs,
 one line each: what was found, and for what is wrong, what to do. It changes nothing, except
 that with a private PostgreSQL it must start it (stop the server first).`,
 		Example: "  vnfm doctor --config /etc/vnfm/vnfm.yaml",
@@ -73,6 +74,7 @@ func (d *doctor) examine(ctx context.Context, file string) {
 	} else {
 		_, _ = fmt.Fprintf(d.out, "note  %-14s the server is not root: scripts of packages run as its own user and can read its keys; onboard only packages that you trust\n", "user data")
 	}
+	d.helm(ctx, cfg, log)
 	d.api(ctx, cfg)
 	s, err := newServer(ctx, cfg, log)
 	if !d.check("database", "answers; the schema is up to date; the keys are read", err, "see the message; the server may be running with the same private PostgreSQL: then stop it first") {
@@ -95,6 +97,16 @@ func (d *doctor) python(ctx context.Context, cfg *config.Config) {
 	defer cancel()
 	out, err := exec.CommandContext(ask, python, "-I", "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3]); sys.exit(sys.version_info < (3, 8))").Output()
 	d.check("Python", python+" "+strings.TrimSpace(string(out)), err, "apt-get install python3 (3.8 or newer), or set openstack.python")
+}
+
+// helm looks for helm, which not everybody needs: without a path in the configuration, that there is none is no failure.
+func (d *doctor) helm(ctx context.Context, cfg *config.Config, log *slog.Logger) {
+	path, version, err := charts(cfg.Kubernetes, log).Version(ctx)
+	if err != nil && cfg.Kubernetes.Helm.Binary == "" {
+		_, _ = fmt.Fprintf(d.out, "note  %-14s %v\n", "helm", err)
+		return
+	}
+	d.check("helm", path+" "+version, err, "install helm, or correct kubernetes.helm.binary; it is for CNFs that are made of charts")
 }
 
 func (d *doctor) api(ctx context.Context, cfg *config.Config) {

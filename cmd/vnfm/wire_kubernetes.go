@@ -11,17 +11,19 @@ import (
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/config"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/crew"
 	"github.com/seed-f1a0ccf1/vnfm/internal/infra/kubernetes"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/kubernetes/helm"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 	"github.com/seed-f1a0ccf1/vnfm/internal/outbound"
 )
 
 // clusters makes the driver of Kubernetes VIMs.
-func clusters(k config.Kubernetes, observer kubernetes.Observer, log *slog.Logger) (*kubernetes.Driver, error) {
+func clusters(k config.Kubernetes, workers *crew.Crew, observer kubernetes.Observer, log *slog.Logger) (*kubernetes.Driver, error) {
 	cfg := kubernetes.Config{
 		ReadyTimeout: k.ReadyTimeout, DeleteTimeout: k.DeleteTimeout, PollMin: k.PollMin, PollMax: k.PollMax,
 		CallTimeout: k.RequestTimeout, DialTimeout: k.ConnectTimeout, MaxConcurrent: k.MaxConcurrent, WatchIdle: k.WatchIdle,
-		Observer: observer,
+		Crew: workers, Helm: charts(k, log), Observer: observer, Probe: crashPoint,
 	}
 	if len(k.URIHosts) > 0 {
 		fetch, err := newManifests(k)
@@ -31,6 +33,11 @@ func clusters(k config.Kubernetes, observer kubernetes.Observer, log *slog.Logge
 		cfg.Fetch = fetch
 	}
 	return kubernetes.New(cfg, log), nil
+}
+
+// charts makes what deploys Helm charts; that there is no helm is told when one is to be deployed, and by vnfm doctor.
+func charts(k config.Kubernetes, log *slog.Logger) *helm.Runner {
+	return helm.New(helm.Config{Binary: k.Helm.Binary, Timeout: k.Helm.Timeout, MaxConcurrent: k.Helm.MaxConcurrent}, log)
 }
 
 // manifestRedirects is how many redirects are followed to a manifest.

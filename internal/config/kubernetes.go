@@ -19,6 +19,14 @@ type Kubernetes struct {
 	URIAllow       []string      `yaml:"uri_allow" doc:"CIDRs or addresses that they may be fetched from although they are closed by default (loopback, link-local, metadata services)."`
 	URITimeout     time.Duration `yaml:"uri_timeout" doc:"Time that fetching one of them may take." min:"100ms" max:"10m"`
 	URISize        Bytes         `yaml:"uri_size" doc:"Size of one of them at most." min:"1024" max:"1073741824"`
+	Helm           Helm          `yaml:"helm" doc:"Helm, for CNFs that are made of charts (use_helm). Repositories are reached under uri_hosts and its like."`
+}
+
+// Helm says which helm deploys charts, and how.
+type Helm struct {
+	Binary        string        `yaml:"binary" doc:"The program helm, version 4: a path, or a name that is looked for in PATH. Empty: helm."`
+	Timeout       time.Duration `yaml:"timeout" doc:"Time that one run may take, the hooks of a chart included." min:"10s" max:"1h"`
+	MaxConcurrent int           `yaml:"max_concurrent" doc:"Runs of this process at the same time at most; each takes some 60 MiB." min:"1"`
 }
 
 // AllowPrefixes returns uri_allow as address ranges. [Config.Validate] has refused what is none.
@@ -29,6 +37,7 @@ func defaultKubernetes() Kubernetes {
 		ReadyTimeout: 500 * time.Second, DeleteTimeout: 500 * time.Second, PollMin: 200 * time.Millisecond, PollMax: 2 * time.Second,
 		RequestTimeout: 60 * time.Second, ConnectTimeout: 10 * time.Second, MaxConcurrent: 64, WatchIdle: time.Minute,
 		URIHosts: []string{}, URIAllow: []string{}, URITimeout: 20 * time.Second, URISize: 10 * mib,
+		Helm: Helm{Timeout: 2 * time.Minute, MaxConcurrent: 4},
 	}
 }
 

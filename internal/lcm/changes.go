@@ -22,18 +22,7 @@ func ResourceChanges(before, after *sol003.InstantiatedVnfInfo) *sol003.Resource
 	diff(before.VnfcResourceInfo, after.VnfcResourceInfo,
 		func(v sol003.VnfcResourceInfo) (string, string) { return v.Id, v.ComputeResource.ResourceId },
 		func(v sol003.VnfcResourceInfo, c sol003.ChangeType) {
-			a := sol003.AffectedVnfc{Id: v.Id, VduId: v.VduId, ChangeType: c, ComputeResource: v.ComputeResource, Metadata: v.Metadata}
-			for _, cp := range v.VnfcCpInfo {
-				a.AffectedVnfcCpIds = append(a.AffectedVnfcCpIds, cp.Id)
-			}
-			switch c {
-			case sol003.ChangeTypeAdded:
-				a.AddedStorageResourceIds = v.StorageResourceIds
-			case sol003.ChangeTypeRemoved:
-				a.RemovedStorageResourceIds = v.StorageResourceIds
-			default:
-			}
-			out.AffectedVnfcs = append(out.AffectedVnfcs, a)
+			out.AffectedVnfcs = append(out.AffectedVnfcs, affectedVnfc(v, c))
 		})
 	report := func(v sol003.VnfVirtualLinkResourceInfo, c sol003.ChangeType) {
 		out.AffectedVirtualLinks = append(out.AffectedVirtualLinks, sol003.AffectedVirtualLink{
@@ -67,6 +56,41 @@ func ResourceChanges(before, after *sol003.InstantiatedVnfInfo) *sol003.Resource
 		return nil
 	}
 	return out
+}
+
+func affectedVnfc(v sol003.VnfcResourceInfo, c sol003.ChangeType) sol003.AffectedVnfc {
+	a := sol003.AffectedVnfc{Id: v.Id, VduId: v.VduId, ChangeType: c, ComputeResource: v.ComputeResource, Metadata: v.Metadata}
+	for _, cp := range v.VnfcCpInfo {
+		a.AffectedVnfcCpIds = append(a.AffectedVnfcCpIds, cp.Id)
+	}
+	switch c {
+	case sol003.ChangeTypeAdded:
+		a.AddedStorageResourceIds = v.StorageResourceIds
+	case sol003.ChangeTypeRemoved:
+		a.RemovedStorageResourceIds = v.StorageResourceIds
+	default:
+	}
+	return a
+}
+
+// remade adds to changes, as MODIFIED, the VNFCs that have been made again: what a VIM makes again may have the id that it
+// had, as a pod of a StatefulSet has its name.
+func remade(changes *sol003.ResourceChanges, now *sol003.InstantiatedVnfInfo, ids []string) *sol003.ResourceChanges {
+	if now == nil {
+		return changes
+	}
+	for _, v := range now.VnfcResourceInfo {
+		if !slices.Contains(ids, v.Id) || v.ComputeResource.ResourceId == "" {
+			continue
+		}
+		if changes == nil {
+			changes = &sol003.ResourceChanges{}
+		}
+		if !slices.ContainsFunc(changes.AffectedVnfcs, func(a sol003.AffectedVnfc) bool { return a.Id == v.Id }) {
+			changes.AffectedVnfcs = append(changes.AffectedVnfcs, affectedVnfc(v, sol003.ChangeTypeModified))
+		}
+	}
+	return changes
 }
 
 // portChanges tells whether a link has ports in the VIM that it did not have, and whether it has lost some.

@@ -162,3 +162,29 @@ func TestRedact(t *testing.T) {
 		t.Error(string(raw))
 	}
 }
+
+// TestRemade: what has been made again counts as changed, whether it has another id in the VIM or not.
+func TestRemade(t *testing.T) {
+	t.Parallel()
+	vnfc := func(id, resource string) sol003.VnfcResourceInfo {
+		return sol003.VnfcResourceInfo{Id: id, VduId: "v", ComputeResource: sol003.ResourceHandle{ResourceId: resource}}
+	}
+	before := &sol003.InstantiatedVnfInfo{VnfcResourceInfo: []sol003.VnfcResourceInfo{vnfc("a", "store-0"), vnfc("b", "web-1"), vnfc("c", "web-2"), vnfc("d", "")}}
+	after := &sol003.InstantiatedVnfInfo{VnfcResourceInfo: []sol003.VnfcResourceInfo{vnfc("a", "store-0"), vnfc("b", "web-3"), vnfc("c", "web-2"), vnfc("d", "")}}
+	got := map[string]sol003.ChangeType{}
+	for _, a := range remade(ResourceChanges(before, after), after, []string{"a", "b", "d"}).AffectedVnfcs {
+		if got[a.Id] != "" {
+			t.Errorf("VNFC %s is told twice", a.Id)
+		}
+		got[a.Id] = a.ChangeType
+	}
+	if diff := cmp.Diff(map[string]sol003.ChangeType{"a": sol003.ChangeTypeModified, "b": sol003.ChangeTypeModified}, got); diff != "" {
+		t.Errorf("affected VNFCs (- want, + got):\n%s", diff)
+	}
+	if c := remade(ResourceChanges(after, after), after, []string{"a"}); c == nil || len(c.AffectedVnfcs) != 1 {
+		t.Errorf("a heal that changes no id has changed %+v", c)
+	}
+	if c := remade(nil, after, nil); c != nil {
+		t.Errorf("nothing has changed %+v", c)
+	}
+}

@@ -360,7 +360,7 @@ func (r *run) finish(ctx context.Context, x *Execution) (Progress, error) {
 		r.op.ChangedExt = changedLinks(before, x.Instance.Info)
 	default:
 	}
-	r.op.Changes = ResourceChanges(before, x.Instance.Info)
+	r.op.Changes = remade(ResourceChanges(before, x.Instance.Info), x.Instance.Info, x.Plan.Heals)
 	return r.end(ctx, "finish", sol003.LcmOperationStateCompleted)
 }
 

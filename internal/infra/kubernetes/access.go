@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,8 @@ func (r right) String() string {
 // allowedFor is how long a right that we have counts as had.
 const allowedFor = time.Minute
 
-// review finds out whether the VIM's account has rights, by SelfSubjectAccessReviews. Terminal, naming those that are lacking.
+// review finds out whether the VIM's account has rights: by what a SelfSubjectRulesReview lists for the namespace, and by a
+// SelfSubjectAccessReview each for those that are not in there. Terminal, naming those that are lacking.
 func (c *cluster) review(ctx context.Context, rights []right) error {
 	var lacking []string
 	seen := map[right]bool{}
@@ -70,6 +72,20 @@ func (c *cluster) may(ctx context.Context, r right) (bool, error) {
 	if ok && time.Since(at) < allowedFor {
 		return true, nil
 	}
+	if r.namespace != "" {
+		rules, err := once(ctx, c, "rules:"+r.namespace, func(ctx context.Context) ([]rule, error) {
+			return c.rulesIn(ctx, r.namespace)
+		})
+		if err != nil || permit(rules, r) {
+			return err == nil, err
+		}
+	}
+	return once(ctx, c, "may:"+key, func(ctx context.Context) (bool, error) { return c.ask(ctx, r) })
+}
+
+// ask asks whether the account has one right.
+func (c *cluster) ask(ctx context.Context, r right) (bool, error) {
+	key := r.String()
 	attributes := map[string]any{"verb": r.verb, "group": r.group, "resource": r.resource}
 	if r.sub != "" {
 		attributes["subresource"] = r.sub
@@ -110,6 +126,78 @@ func (c *cluster) may(ctx context.Context, r right) (bool, error) {
 		c.mu.Unlock()
 	}
 	return answer.Status.Allowed, nil
+}
+
+// known is what an account may do in a namespace, as far as it has been listed.
+type known struct {
+	rules []rule
+	at    time.Time
+}
+
+// rule is a rule of a SelfSubjectRulesReview.
+type rule struct {
+	Verbs         []string `json:"verbs"`
+	APIGroups     []string `json:"apiGroups"`
+	Resources     []string `json:"resources"`
+	ResourceNames []string `json:"resourceNames"`
+}
+
+// rulesIn returns what the account may do in a namespace: none when that cannot be listed, or not all of it.
+func (c *cluster) rulesIn(ctx context.Context, ns string) ([]rule, error) {
+	c.mu.Lock()
+	k, ok := c.rules[ns]
+	c.mu.Unlock()
+	if ok && time.Since(k.at) < allowedFor {
+		return k.rules, nil
+	}
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": ns},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the rights in namespace %s: %w", ns, err)
+	}
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	k = known{at: time.Now()}
+	result := c.raw.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx)
+	raw, _ := result.Raw()
+	if err := result.Error(); err != nil && !isForbidden(err) && !isGone(err) {
+		return nil, c.wrap("ask for the rights in namespace "+ns, err)
+	} else if err == nil {
+		var answer struct {
+			Status struct {
+				Rules           []rule `json:"resourceRules"`
+				Incomplete      bool   `json:"incomplete"`
+				EvaluationError string `json:"evaluationError"`
+			} `json:"status"`
+		}
+		if err := json.Unmarshal(raw, &answer); err != nil {
+			return nil, c.wrap("ask for the rights in namespace "+ns, err)
+		}
+		if s := answer.Status; !s.Incomplete && s.EvaluationError == "" { // somebody else may forbid what these allow
+			k.rules = s.Rules
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.rules, func(_ string, k known) bool { return time.Since(k.at) >= allowedFor })
+	c.rules[ns] = k
+	return k.rules, nil
+}
+
+// permit tells whether one of the rules gives a right, for all objects of the kind.
+func permit(rules []rule, r right) bool {
+	has := func(list []string, values ...string) bool {
+		return slices.ContainsFunc(list, func(s string) bool { return s == "*" || slices.Contains(values, s) })
+	}
+	resources := []string{r.resource}
+	if r.sub != "" {
+		resources = []string{r.resource + "/" + r.sub, "*/" + r.sub}
+	}
+	return slices.ContainsFunc(rules, func(rule rule) bool {
+		return len(rule.ResourceNames) == 0 && has(rule.Verbs, r.verb) && has(rule.APIGroups, r.group) && has(rule.Resources, resources...)
+	})
 }
 
 // rightsFor are the rights that making and removing objects takes, and finding their pods and claims.

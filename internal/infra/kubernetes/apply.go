@@ -43,7 +43,7 @@ func (d *Driver) leftovers(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	if len(s.Objects)+len(s.Going) == 0 {
+	if len(s.Objects)+len(s.Going)+len(s.Releases) == 0 {
 		return lcm.Done(), nil
 	}
 	return d.removeAll(ctx, x)
@@ -63,7 +63,7 @@ func (d *Driver) check(ctx context.Context, x *lcm.Execution) (lcm.Progress, err
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	if err := c.review(ctx, rightsFor(after.Objects, after.Namespace)); err != nil {
+	if err := c.review(ctx, append(rightsForReleases(after), rightsFor(after.Objects, after.Namespace)...)); err != nil {
 		return lcm.Progress{}, err
 	}
 	return lcm.Done(), nil
@@ -106,6 +106,7 @@ func settled(x *lcm.Execution, before *infra, items []item, p *params) (*infra, 
 		}
 		s.Objects = append(s.Objects, o)
 	}
+	s.of(p, before)
 	return s, nil
 }
 
@@ -140,7 +141,7 @@ func (d *Driver) access(ctx context.Context, x *lcm.Execution) (lcm.Progress, er
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	if err := c.review(ctx, rightsFor(s.Objects, s.Namespace)); err != nil {
+	if err := c.review(ctx, append(rightsForReleases(s), rightsFor(s.Objects, s.Namespace)...)); err != nil {
 		return lcm.Progress{}, err
 	}
 	return lcm.Done(), nil
@@ -151,6 +152,13 @@ func (d *Driver) applyAll(ctx context.Context, x *lcm.Execution) (lcm.Progress, 
 	s, w, c, err := d.begin(x)
 	if err != nil {
 		return lcm.Progress{}, err
+	}
+	if len(s.Releases) > 0 {
+		p, err := paramsOf(x)
+		if err != nil {
+			return lcm.Progress{}, err
+		}
+		return d.deploy(ctx, x, c, s, w, p)
 	}
 	// What is waited for is looked at before the files are read once more.
 	if wait, err := d.needed(ctx, x, c, s, w); err != nil || wait != "" {
@@ -193,7 +201,7 @@ func (c *cluster) held(ctx context.Context, s *infra, w *work) (string, error) {
 		return "", nil
 	}
 	o := &s.Objects[w.Applied]
-	live, err := c.get(ctx, o, s.Namespace)
+	live, err := c.look(ctx, o, s.Namespace, "")
 	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 		return "", err
 	}
@@ -246,7 +254,7 @@ func (d *Driver) rankReady(ctx context.Context, x *lcm.Execution, c *cluster, s 
 		if rank(o) != of {
 			continue
 		}
-		u, err := c.get(ctx, o, s.Namespace)
+		u, err := c.look(ctx, o, s.Namespace, w.Written[o.UID])
 		if err != nil {
 			return "", err
 		}

@@ -2,15 +2,21 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
-// inNamespaces are the kinds of what somebody would miss when a namespace goes.
+// inNamespaces are the kinds of what somebody would miss most when a namespace goes: who makes one is to be able to tell.
 var inNamespaces = []object{
 	{Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", Namespaced: true},
 	{Group: "apps", Version: "v1", Kind: "StatefulSet", Resource: "statefulsets", Namespaced: true},
@@ -26,32 +32,36 @@ var inNamespaces = []object{
 
 const definitionKind = "apiextensions.k8s.io/CustomResourceDefinition"
 
-// alone makes sure that the end of an object takes nothing with it that is not the VNF's: with a namespace goes all that is in it,
-// with a definition all that is of the kind. By then what is the VNF's has gone. Terminal: there is something, which is named.
-func (d *Driver) alone(ctx context.Context, x *lcm.Execution, c *cluster, o *object, u *unstructured.Unstructured) error {
-	ns, kinds := "", []object(nil)
+// alone tells why an object stays: its end would take something with it that is not the VNF's, or it cannot be told whether it
+// would. With a namespace goes all that is in it, with a definition all that is of the kind. "": it may go. By now what is the
+// VNF's has gone.
+func (d *Driver) alone(
+	ctx context.Context, x *lcm.Execution, c *cluster, s *infra, o *object, u *unstructured.Unstructured,
+) (string, error) {
+	var found []resident
+	var err error
 	switch o.groupKind() {
 	case "Namespace":
-		ns, kinds = o.Name, inNamespaces
+		found, err = c.residents(ctx, o.Name, x.Instance.ID)
 	case definitionKind:
-		kinds = defines(u)
-	}
-	for n := range kinds {
-		k := &kinds[n]
-		other, err := c.other(ctx, k, ns, x.Instance.ID)
-		if err != nil {
-			return err
-		}
-		if other != nil {
-			named := object{Kind: k.Kind, Name: other.GetName(), Namespaced: other.GetNamespace() != ""}
-			return lcm.Errorf(lcm.KindTerminal, "CNF Delete Failed with reason: %s is not deleted, since %s in VIM %s would go with it, which is not of this VNF instance: "+
-				"it has no label %s=%s", o.title(""), named.title(other.GetNamespace()), c.name, instanceLabel, x.Instance.ID)
+		for _, k := range defines(u) {
+			found, err = c.list(ctx, &k, "", x.Instance.ID)
 		}
 	}
-	return nil
+	if isForbidden(err) && !lcm.Is(err, lcm.KindRetryable) {
+		return "it cannot be told whether something of others would go with it: " + reason(err), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if other := foreigner(found, s); other != nil {
+		named := object{Kind: other.kind.Kind, Name: other.Name, Namespaced: other.Namespace != ""}
+		return named.title(other.Namespace) + " would go with it, which is not of this VNF instance", nil
+	}
+	return "", nil
 }
 
-// defines returns the kind that a definition defines, in the versions that are served: each object is there in each of them.
+// defines returns the kind that a definition defines, in one of the versions that are served: each object is there in each of them.
 func defines(definition *unstructured.Unstructured) []object {
 	field := func(fields ...string) string {
 		s, _, _ := unstructured.NestedString(definition.Object, fields...)
@@ -61,31 +71,158 @@ func defines(definition *unstructured.Unstructured) []object {
 	each(definition, func(version map[string]any) {
 		if served, _ := version["served"].(bool); served && len(out) == 0 {
 			name, _ := version["name"].(string)
-			out = append(out, object{Group: field("spec", "group"), Version: name, Kind: field("spec", "names", "kind"), Resource: field("spec", "names", "plural")})
+			out = append(out, object{
+				Group: field("spec", "group"), Version: name, Kind: field("spec", "names", "kind"), Resource: field("spec", "names", "plural"),
+			})
 		}
 	}, "spec", "versions")
 	return out
 }
 
-// other finds an object of a kind that is not the instance's, and is not going anyway; nil when there is none.
-func (c *cluster) other(ctx context.Context, k *object, ns, instanceID string) (*unstructured.Unstructured, error) {
-	ctx, cancel := c.call(ctx)
-	defer cancel()
-	options := metav1.ListOptions{LabelSelector: instanceLabel + "!=" + instanceID, Limit: 100}
-	for {
-		list, err := c.objects.Resource(k.gvr()).Namespace(ns).List(ctx, options)
-		if isGone(err) { // the kind is not served, so that there is none
-			return nil, nil //nolint:nilnil // as said
+// resident is an object that is not the instance's, and not going.
+type resident struct {
+	kind *object
+	metav1.ObjectMeta
+}
+
+// residents returns what there is in a namespace that is not the instance's, of all kinds that somebody can make.
+func (c *cluster) residents(ctx context.Context, ns, instanceID string) ([]resident, error) {
+	kinds, err := c.kindsInNamespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []resident
+	for n := range kinds {
+		found, err := c.list(ctx, &kinds[n], ns, instanceID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// list returns the objects of a kind, in a namespace or everywhere, that are not the instance's and are not going: what they are
+// called and whose they are.
+func (c *cluster) list(ctx context.Context, k *object, ns, instanceID string) ([]resident, error) {
+	where := object{Group: k.Group, Version: k.Version, Resource: k.Resource, Namespaced: ns != ""}
+	path := where.path(ns)
+	path = path[:len(path)-1]
+	var out []resident
+	for from := ""; ; {
+		var page struct {
+			Metadata metav1.ListMeta                `json:"metadata"`
+			Items    []metav1.PartialObjectMetadata `json:"items"`
+		}
+		bounded, cancel := c.call(ctx)
+		raw, err := c.raw.Get().AbsPath(path...).
+			SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json").
+			Param("labelSelector", instanceLabel+"!="+instanceID).Param("limit", strconv.Itoa(500)).Param("continue", from).Do(bounded).Raw()
+		cancel()
+		if status := statusOf(err); status == http.StatusNotFound || status == http.StatusMethodNotAllowed { // there is none of the kind
+			return out, nil
+		}
+		if err == nil {
+			err = json.Unmarshal(raw, &page)
 		}
 		if err != nil {
 			return nil, c.wrap("find out what would go with it: list "+k.Resource, err)
 		}
-		n := slices.IndexFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetDeletionTimestamp() == nil })
-		if n >= 0 {
-			return &list.Items[n], nil
+		for _, m := range page.Items {
+			if m.DeletionTimestamp == nil {
+				out = append(out, resident{k, m.ObjectMeta})
+			}
 		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return nil, nil //nolint:nilnil // as said
+		if from = page.Metadata.Continue; from == "" {
+			return out, nil
 		}
 	}
+}
+
+// kindsInNamespaces returns the kinds of objects that somebody can make in a namespace, but for those that the cluster makes of
+// others: each once, whatever its versions.
+func (c *cluster) kindsInNamespaces(ctx context.Context) ([]object, error) {
+	bounded, cancel := c.call(ctx)
+	defer cancel()
+	raw, err := c.raw.Get().AbsPath("/apis").SetHeader("Accept", "application/json").Do(bounded).Raw()
+	var groups metav1.APIGroupList
+	if err == nil {
+		err = json.Unmarshal(raw, &groups)
+	}
+	if err != nil {
+		return nil, c.wrap("find out which kinds there are", err)
+	}
+	versions := []schema.GroupVersion{{Version: "v1"}}
+	for _, g := range groups.Groups {
+		for _, v := range g.Versions {
+			versions = append(versions, schema.GroupVersion{Group: g.Name, Version: v.Version})
+		}
+	}
+	var out []object
+	for _, gv := range versions {
+		if gv.Group == "events.k8s.io" || gv.Group == "coordination.k8s.io" || gv.Group == "discovery.k8s.io" {
+			continue
+		}
+		found, err := c.served(ctx, gv)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found.resources {
+			made := slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "create") && slices.Contains(r.Verbs, "delete")
+			if !r.Namespaced || !made || strings.Contains(r.Name, "/") || gv.Group == "" && (r.Kind == "Event" || r.Kind == "Endpoints") {
+				continue
+			}
+			if !slices.ContainsFunc(out, func(o object) bool { return o.Group == gv.Group && o.Resource == r.Name }) {
+				out = append(out, object{Group: gv.Group, Version: gv.Version, Kind: r.Kind, Resource: r.Name, Namespaced: true})
+			}
+		}
+	}
+	return out, nil
+}
+
+// foreigner returns one of the residents that is neither made by the cluster itself nor by what is, or was, the VNF's; nil when
+// there is none.
+func foreigner(found []resident, s *infra) *resident {
+	ours, there := map[types.UID]bool{}, map[types.UID]*resident{}
+	for _, o := range s.all().Objects {
+		ours[types.UID(o.UID)] = true
+	}
+	for n := range found {
+		there[found[n].UID] = &found[n]
+	}
+	// What somebody else's object owns goes with its owner, which is found itself; what nobody's owns any more is being collected.
+	for n := range found {
+		r := &found[n]
+		owned := ours[r.UID] || slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool {
+			return ours[o.UID] || there[o.UID] != nil || inNamespace(o)
+		})
+		if !owned && !r.everywhere() {
+			return r
+		}
+	}
+	return nil
+}
+
+// inNamespace tells whether an owner is certainly of a kind that is in namespaces: one that is not found there is gone.
+func inNamespace(o metav1.OwnerReference) bool {
+	gvk := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+	switch (&object{Group: gvk.Group, Kind: gvk.Kind}).groupKind() {
+	case "apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "apps/DaemonSet", "batch/Job", "batch/CronJob",
+		"ReplicationController", "Pod", "Service":
+		return true
+	}
+	return false
+}
+
+// everywhere tells whether an object is one that the cluster puts into every namespace.
+func (r *resident) everywhere() bool {
+	switch r.kind.groupKind() {
+	case "ServiceAccount":
+		return r.Name == "default"
+	case "ConfigMap":
+		return r.Name == "kube-root-ca.crt" || r.Name == "openshift-service-ca.crt" || r.Name == "istio-ca-root-cert"
+	case "Secret": // of clusters before 1.24
+		return strings.HasPrefix(r.Name, "default-token-") && r.Annotations["kubernetes.io/service-account.name"] == "default"
+	}
+	return false
 }

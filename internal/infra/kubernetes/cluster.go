@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +27,7 @@ import (
 // cluster is a client of one VIM, as it was registered in one version.
 type cluster struct {
 	driver  *Driver
+	vim     string // its id
 	name    string // of the VIM, for messages
 	version int64
 	used    time.Time // last; the driver's mu guards it
@@ -33,15 +35,20 @@ type cluster struct {
 	objects dynamic.Interface
 	raw     rest.Interface
 
+	asking singleflight.Group
+
 	mu           sync.Mutex
 	refusedSince time.Time
-	deniedSince  time.Time            // since when it is not even told whether the API server is ready
-	readyAt      time.Time            // when the API server was seen to be ready last
-	groups       map[string]group     // by group version
-	allowed      map[string]time.Time // what we may do, by when that was found out
+	deniedSince  time.Time                                 // since when it is not even told whether the API server is ready
+	readyAt      time.Time                                 // when the API server was seen to be ready last
+	groups       map[string]group                          // by group version
+	allowed      map[string]time.Time                      // what we may do, by when that was found out
+	rules        map[string]known                          // what we may do, by namespace
+	narrow       map[schema.GroupVersionResource]time.Time // what we may not watch everywhere, by when that was found out
 	owners       map[types.UID]ownership
 	hidden       map[schema.GroupVersionKind]time.Time // kinds of owners that we may not read, by when we were told so
 	binding      map[string]binding                    // by StorageClass
+	heard        map[types.UID]heard                   // by claim
 	watches      map[watchKey]*watch
 	closed       bool
 	running      sync.WaitGroup
@@ -84,15 +91,16 @@ func (d *Driver) connect(t *lcm.VimTarget) (*cluster, error) {
 // client makes a client without calling anybody.
 func (d *Driver) client(t *lcm.VimTarget) (*cluster, error) {
 	c := &cluster{
-		driver: d, name: cmp.Or(t.Name, t.ID), version: t.Version,
-		groups: map[string]group{}, allowed: map[string]time.Time{}, owners: map[types.UID]ownership{}, hidden: map[schema.GroupVersionKind]time.Time{}, binding: map[string]binding{},
+		driver: d, vim: t.ID, name: cmp.Or(t.Name, t.ID), version: t.Version,
+		groups: map[string]group{}, allowed: map[string]time.Time{}, rules: map[string]known{}, narrow: map[schema.GroupVersionResource]time.Time{},
+		owners: map[types.UID]ownership{}, hidden: map[schema.GroupVersionKind]time.Time{}, binding: map[string]binding{}, heard: map[types.UID]heard{},
 		watches: map[watchKey]*watch{},
 	}
 	rt, err := d.transport(t)
 	if err != nil {
 		return nil, err
 	}
-	c.http = &http.Client{Transport: &noting{next: rt, cluster: c}, CheckRedirect: noRedirects}
+	c.http = &http.Client{Transport: &noting{next: d.probed(rt), cluster: c}, CheckRedirect: noRedirects}
 	config := &rest.Config{Host: strings.TrimRight(t.AuthURL, "/"), QPS: -1, WarningHandler: rest.NoWarnings{}, UserAgent: fieldManager}
 	bad := func(err error) error { return lcm.Errorf(lcm.KindTerminal, "VIM %s: auth_url: %w", c.name, err) }
 	if c.objects, err = dynamic.NewForConfigAndClient(config, c.http); err != nil {
@@ -106,7 +114,7 @@ func (d *Driver) client(t *lcm.VimTarget) (*cluster, error) {
 	return c, nil
 }
 
-// noting takes note of refused credentials.
+// noting takes note of answers, and of refused credentials.
 type noting struct {
 	next    http.RoundTripper
 	cluster *cluster
@@ -116,6 +124,7 @@ type noting struct {
 func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := n.next.RoundTrip(req)
 	if err == nil {
+		n.cluster.driver.cfg.Crew.Answered(n.cluster.vim)
 		n.cluster.note(resp.StatusCode == http.StatusUnauthorized)
 	}
 	return resp, err
@@ -140,6 +149,21 @@ func (c *cluster) close() {
 // call bounds one call.
 func (c *cluster) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.driver.cfg.CallTimeout)
+}
+
+// once has several that ask the same at the same time ask once. What is asked goes on when who has begun it is not there any more.
+func once[T any](ctx context.Context, c *cluster, what string, ask func(ctx context.Context) (T, error)) (T, error) {
+	answers := c.asking.DoChan(what, func() (any, error) { return ask(context.WithoutCancel(ctx)) })
+	var none T
+	select {
+	case a := <-answers:
+		if a.Err != nil {
+			return none, a.Err
+		}
+		return a.Val.(T), nil //nolint:forcetypeassert // ask's own
+	case <-ctx.Done():
+		return none, fmt.Errorf("wait for an answer of VIM %s: %w", c.name, ctx.Err())
+	}
 }
 
 // errNoKind is in the chain of the error that a kind is not served.
@@ -171,13 +195,18 @@ func (c *cluster) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (kind
 			return kind{}, c.noKind(gvk)
 		}
 	}
-	found, err := c.served(ctx, gvk.GroupVersion())
+	found, err := once(ctx, c, "served:"+gv, func(ctx context.Context) (group, error) {
+		found, err := c.served(ctx, gvk.GroupVersion())
+		if err == nil {
+			c.mu.Lock()
+			c.groups[gv] = found
+			c.mu.Unlock()
+		}
+		return found, err
+	})
 	if err != nil {
 		return kind{}, err
 	}
-	c.mu.Lock()
-	c.groups[gv] = found
-	c.mu.Unlock()
 	if k, ok := kindIn(found.resources, gvk.Kind); ok {
 		return k, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/crew"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/kubernetes/helm"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
@@ -33,10 +35,17 @@ type Config struct {
 	// to become known. Default 30 s.
 	LoginGrace time.Duration
 
-	// Fetch reads manifests at addresses; nil: none may be.
+	// Crew shares the workers of the process out among the VIMs. Default: 100 of the driver's own.
+	Crew *crew.Crew
+	// Helm deploys charts; nil: none are.
+	Helm *helm.Runner
+	// Fetch reads manifests and charts at addresses; nil: none may be.
 	Fetch Fetcher
 	// Observer, when set, is told about every call to a VIM, the beginning of watches included.
 	Observer Observer
+	// Probe, when set, is called around every call that changes something in a VIM: "call:<method>:<resource>:<name>/before" and
+	// "…/after", without the name for pods. Calls that ask what we may do are not among them.
+	Probe func(point string)
 }
 
 // Fetcher reads manifests that additionalParams name by their URL.
@@ -66,6 +75,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxConcurrent == 0 {
 		c.MaxConcurrent = 64
+	}
+	if c.Crew == nil {
+		c.Crew = crew.New(100)
 	}
 	return c
 }
@@ -138,19 +150,25 @@ func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	steps, err := d.course(x, undo)
+	return d.shared(steps), err
+}
+
+// course returns the steps of an operation, or of its rollback.
+func (d *Driver) course(x *lcm.Execution, undo bool) ([]lcm.Step, error) {
 	switch x.Op.Operation {
 	case sol003.LcmOperationTypeInstantiate:
 		if undo {
-			return d.removal("rollback-"), nil
+			return d.removal(x, "rollback-"), nil
 		}
 		left := lcm.Step{Name: "leftovers", Effect: true, Timeout: d.cfg.DeleteTimeout + slack, Run: d.leftovers}
 		return append([]lcm.Step{left}, d.instantiation()...), nil
 	case sol003.LcmOperationTypeTerminate:
-		return d.removal(""), nil
+		return d.removal(x, ""), nil
 	case sol003.LcmOperationTypeHeal:
 		if x.Plan.Whole {
 			check := lcm.Step{Name: "respawn-check", Timeout: d.cfg.ReadyTimeout, Run: d.check}
-			return slices.Concat([]lcm.Step{check}, d.removal("respawn-"), d.instantiation()), nil
+			return slices.Concat([]lcm.Step{check}, d.removal(x, "respawn-"), d.instantiation()), nil
 		}
 		return d.healSteps(), nil
 	case sol003.LcmOperationTypeOperate:

@@ -77,9 +77,11 @@ func (d *Driver) plan(ctx context.Context, x *lcm.Execution, c *cluster, s *infr
 		return err
 	}
 	w.Digest = p.digest
-	changed, err := c.changedConfig(ctx, s, items)
-	if err != nil {
-		return err
+	var changed map[reference]bool
+	if !p.helm { // a chart rolls its pods itself
+		if changed, err = c.changedConfig(ctx, s, items); err != nil {
+			return err
+		}
 	}
 	// VnfdID is set once all is as the manifests say: until then, the next try begins here.
 	after := infra{Namespace: s.Namespace, VnfdID: s.VnfdID}
@@ -93,8 +95,10 @@ func (d *Driver) plan(ctx context.Context, x *lcm.Execution, c *cluster, s *infr
 			if o.Replicas != nil && was.Replicas != nil {
 				o.Replicas = was.Replicas
 			}
-			if err := c.roll(ctx, x, i, &o, s.Namespace, changed, w, by); err != nil {
-				return err
+			if !p.helm {
+				if err := c.roll(ctx, x, i, &o, s.Namespace, changed, w, by); err != nil {
+					return err
+				}
 			}
 		}
 		after.Objects = append(after.Objects, o)
@@ -104,6 +108,7 @@ func (d *Driver) plan(ctx context.Context, x *lcm.Execution, c *cluster, s *infr
 			after.Going = append(after.Going, o)
 		}
 	}
+	after.of(p, s)
 	*s = after
 	return nil
 }
@@ -171,7 +176,7 @@ func (d *Driver) prune(ctx context.Context, x *lcm.Execution) (lcm.Progress, err
 		return lcm.Progress{}, err
 	}
 	going := &infra{Namespace: s.Namespace, Objects: s.Going}
-	left, err := d.removeWaves(ctx, x, c, going, s, w, false)
+	left, err := d.removeWaves(ctx, x, c, going, s, w, ending{})
 	if err != nil {
 		return lcm.Progress{}, err
 	}
@@ -203,6 +208,9 @@ func (d *Driver) podsDelete(ctx context.Context, x *lcm.Execution) (lcm.Progress
 	if !alone {
 		return lcm.Done(), nil
 	}
+	if len(s.Releases) > 0 {
+		return d.podsOfReleases(ctx, x, c, s, w)
+	}
 	items, _, err := d.items(ctx, x, c)
 	if err != nil {
 		return lcm.Progress{}, err
@@ -216,7 +224,7 @@ func (d *Driver) podsDelete(ctx context.Context, x *lcm.Execution) (lcm.Progress
 		if o.groupKind() != "Pod" || !affected(o, w) {
 			continue
 		}
-		live, err := c.get(ctx, o, s.Namespace)
+		live, err := c.look(ctx, o, s.Namespace, "")
 		if err != nil {
 			return lcm.Progress{}, err
 		}

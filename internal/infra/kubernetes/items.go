@@ -28,32 +28,52 @@ func (d *Driver) items(ctx context.Context, x *lcm.Execution, c *cluster) ([]ite
 	if err != nil {
 		return nil, nil, err
 	}
+	if p.helm {
+		out, err := d.charted(ctx, x, c, p)
+		return out, p, err
+	}
 	docs, err := d.read(ctx, x, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	defined := definitions(docs)
-	seen := map[string]string{}
-	out := make([]item, 0, len(docs))
-	for _, doc := range docs {
-		o, err := c.identify(ctx, doc, defined)
-		if err != nil {
-			return nil, nil, err
-		}
-		o.Source = doc.at
-		if !o.Once {
-			if at, ok := seen[o.key()]; ok {
-				return nil, nil, lcm.Errorf(lcm.KindTerminal, "%s: %s %s is there already, at %s", doc.at, o.Kind, o.Name, at)
-			}
-			seen[o.key()] = doc.at
-		}
-		out = append(out, item{manifest: doc, object: *o, given: doc.GetNamespace()})
+	out, err := c.identifyAll(ctx, docs, map[string]string{}, func(*item) error { return nil }, false)
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := assign(out, x.Flavour, p.Mapping); err != nil {
 		return nil, nil, err
 	}
 	sorted(out, func(i item) *object { return &i.object })
 	return out, p, nil
+}
+
+// identifyAll finds out what manifests' objects are, after those that have been seen; complete is called with each. Where some may
+// be unknown, objects are left out whose kind the cluster does not know yet.
+func (c *cluster) identifyAll(ctx context.Context, docs []manifest, seen map[string]string, complete func(*item) error, someUnknown bool) ([]item, error) {
+	defined := definitions(docs)
+	out := make([]item, 0, len(docs))
+	for _, doc := range docs {
+		o, err := c.identify(ctx, doc, defined)
+		if someUnknown && errors.Is(err, errNoKind) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.Source = doc.at
+		if !o.Once {
+			if at, ok := seen[o.key()]; ok {
+				return nil, lcm.Errorf(lcm.KindTerminal, "%s: %s %s is there already, at %s", doc.at, o.Kind, o.Name, at)
+			}
+			seen[o.key()] = doc.at
+		}
+		i := item{manifest: doc, object: *o, given: doc.GetNamespace()}
+		if err := complete(&i); err != nil {
+			return nil, err
+		}
+		out = append(out, i)
+	}
+	return out, nil
 }
 
 // identify finds out what a manifest's object is. Terminal: the cluster knows no such kind, or the object has no name.

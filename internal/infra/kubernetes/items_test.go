@@ -28,20 +28,20 @@ func TestAssign(t *testing.T) {
 		{name: "by name", items: []item{workload("Deployment", "vdu1"), workload("StatefulSet", "vdu2"), workload("Deployment", "other"), config}, want: []string{"VDU1", "VDU2", "", ""}},
 		{
 			name: "by mapping", items: []item{workload("Deployment", "web"), workload("StatefulSet", "db"), config},
-			mapping: map[string]mapped{"VDU1": {"Deployment", "web"}, "VDU2": {"StatefulSet", "db"}}, want: []string{"VDU1", "VDU2", ""},
+			mapping: map[string]mapped{"VDU1": {Kind: "Deployment", Name: "web"}, "VDU2": {Kind: "StatefulSet", Name: "db"}}, want: []string{"VDU1", "VDU2", ""},
 		},
 		{
 			name: "a VDU is missing", items: []item{workload("Deployment", "web")},
-			mapping: map[string]mapped{"VDU1": {"Deployment", "web"}}, err: "Parameter input values missing 'vdu_id={VDU2}' in vdu_mapping",
+			mapping: map[string]mapped{"VDU1": {Kind: "Deployment", Name: "web"}}, err: "Parameter input values missing 'vdu_id={VDU2}' in vdu_mapping",
 		},
 		{
 			name: "a workload is missing", items: []item{workload("Deployment", "web"), workload("DaemonSet", "log"), workload("StatefulSet", "db")},
-			mapping: map[string]mapped{"VDU1": {"Deployment", "web"}, "VDU2": {"StatefulSet", "db"}},
+			mapping: map[string]mapped{"VDU1": {Kind: "Deployment", Name: "web"}, "VDU2": {Kind: "StatefulSet", Name: "db"}},
 			err:     "Parameter input values missing resource info 'DaemonSet:log' in vdu_mapping",
 		},
 		{
 			name: "the mapped workload is not there", items: []item{workload("Deployment", "web")},
-			mapping: map[string]mapped{"VDU1": {"Deployment", "web"}, "VDU2": {"StatefulSet", "db"}},
+			mapping: map[string]mapped{"VDU1": {Kind: "Deployment", Name: "web"}, "VDU2": {Kind: "StatefulSet", Name: "db"}},
 			err:     "vdu_mapping: there is no workload 'StatefulSet:db' for VDU VDU2 in the manifests",
 		},
 	} {

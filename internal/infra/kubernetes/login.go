@@ -80,21 +80,22 @@ func text(m map[string]any, key string) string {
 	return s
 }
 
-// tlsOf reads how a VIM's certificate is to be checked: by ssl_ca_cert, by the system's authorities when there is none. An
-// ssl_ca_cert that is there and empty or "None", or cert_verify "False", are the operator's explicit choice for this VIM not to.
+// tlsOf reads how a VIM's certificate is to be checked: by ssl_ca_cert, by the system's authorities when there is none. A
+// cert_verify of "False", or an ssl_ca_cert that is there and empty or "None" without a cert_verify of "True", are the
+// operator's explicit choice for this VIM not to.
 func tlsOf(t *lcm.VimTarget) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	verify := true
+	verify, insisted := true, false
 	switch v := t.Auth["cert_verify"].(type) {
 	case bool:
-		verify = v
+		verify, insisted = v, v
 	case string:
-		verify = !strings.EqualFold(v, "false")
+		verify, insisted = !strings.EqualFold(v, "false"), strings.EqualFold(v, "true")
 	}
 	if given, ok := t.Auth["ssl_ca_cert"]; ok {
 		pem, _ := given.(string)
 		if pem == "" || pem == "None" {
-			verify = false
+			verify = insisted
 		} else {
 			c.RootCAs = x509.NewCertPool()
 			if !c.RootCAs.AppendCertsFromPEM([]byte(pem)) {

@@ -22,16 +22,15 @@ func (d *Driver) operateSteps(x *lcm.Execution) ([]lcm.Step, error) {
 			to = x.Before.Info.VnfState
 		}
 	}
-	force := req.StopType == sol003.OperateVnfRequestStopTypeForceful
 	return []lcm.Step{
-		{Name: prefix + "operate", Effect: true, Timeout: d.cfg.ReadyTimeout, Run: d.operate(to, force)},
-		{Name: prefix + "operate-wait", Timeout: d.cfg.ReadyTimeout + slack, RetryFrom: prefix + "operate", Run: d.readyWait(operated)},
+		{Name: prefix + "operate", Effect: true, Timeout: d.cfg.ReadyTimeout, Run: d.operate(to)},
+		{Name: prefix + "operate-wait", Timeout: d.cfg.ReadyTimeout + x.Grace() + slack, RetryFrom: prefix + "operate", Run: d.emptied(to)},
 		{Name: prefix + "inventory", Timeout: d.cfg.ReadyTimeout, RetryFrom: prefix + "operate", Run: d.operated(to)},
 	}, nil
 }
 
 // operate returns the Run of the step that has the workloads have pods or none. Terminal: one of them cannot be scaled.
-func (d *Driver) operate(to sol003.VnfOperationalState, force bool) runFunc {
+func (d *Driver) operate(to sol003.VnfOperationalState) runFunc {
 	return func(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
 		s, w, c, err := d.begin(x)
 		if err != nil {
@@ -67,39 +66,30 @@ func (d *Driver) operate(to sol003.VnfOperationalState, force bool) runFunc {
 				return lcm.Progress{}, err
 			}
 		}
-		if force && to == sol003.VnfOperationalStateStopped {
-			if err := c.kill(ctx, s, func(*object) bool { return true }); err != nil {
-				return lcm.Progress{}, err
-			}
-		}
 		return keep(x, s, w, lcm.Done())
 	}
 }
 
-// kill deletes the pods of objects at once, without their grace.
-func (c *cluster) kill(ctx context.Context, s *infra, of func(*object) bool) error {
-	by, err := c.podsBy(ctx, s)
-	if err != nil {
-		return err
+// emptied returns the Run of the step that waits until the workloads have the pods that they are to have: those of a VNF that is
+// stopped end in time.
+func (d *Driver) emptied(to sol003.VnfOperationalState) runFunc {
+	wait := d.readyWait(operated)
+	if to != sol003.VnfOperationalStateStopped {
+		return wait
 	}
-	none := int64(0)
-	for n := range s.Objects {
-		o := &s.Objects[n]
-		if !of(o) || o.UID == "" {
-			continue
+	return func(ctx context.Context, x *lcm.Execution) (lcm.Progress, error) {
+		s, w, c, err := d.begin(x)
+		if err != nil {
+			return lcm.Progress{}, err
 		}
-		for _, pod := range by[o.UID] {
-			if g := pod.GetDeletionGracePeriodSeconds(); pod.GetDeletionTimestamp() != nil && g != nil && *g == 0 {
-				continue
-			}
-			target := pods
-			target.Name = pod.GetName()
-			if _, err := c.delete(ctx, &target, s.Namespace, deletion{uid: string(pod.GetUID()), grace: &none}); err != nil {
-				return err
-			}
+		if err := c.hasten(ctx, s, w, endOf(x).now(x), func(o *object) bool { return o.Replicas != nil }); err != nil {
+			return lcm.Progress{}, err
 		}
+		if err := saveWork(x, w); err != nil {
+			return lcm.Progress{}, err
+		}
+		return wait(ctx, x)
 	}
-	return nil
 }
 
 // operated returns the Run of the step that records which pods the VNFCs are; the domain records the state after it.

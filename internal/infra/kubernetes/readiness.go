@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // state is how far an object has come.
@@ -245,11 +247,30 @@ func (c *cluster) bindsLate(ctx context.Context, s *infra, claim *unstructured.U
 		c.binding[name] = b
 		c.mu.Unlock()
 	}
-	if !b.hidden.IsZero() {
-		return strings.HasPrefix(c.lastEvent(ctx, s.Namespace, claim), firstConsumer+":")
+	if b.hidden.IsZero() {
+		return b.mode == firstConsumer
 	}
-	return b.mode == firstConsumer
+	c.mu.Lock()
+	h, ok := c.heard[claim.GetUID()]
+	c.mu.Unlock()
+	if !ok || time.Since(h.at) >= heardFor {
+		h = heard{strings.HasPrefix(c.lastEvent(ctx, s.Namespace, claim), firstConsumer+":"), time.Now()}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		maps.DeleteFunc(c.heard, func(_ types.UID, h heard) bool { return time.Since(h.at) >= heardFor })
+		c.heard[claim.GetUID()] = h
+	}
+	return h.late
 }
+
+// heard is whether a claim's last event says that it waits for a pod, and when that was looked up.
+type heard struct {
+	late bool
+	at   time.Time
+}
+
+// heardFor is how long events are not looked up again.
+const heardFor = 5 * time.Second
 
 // usesClaim tells whether the VNF has pods that mount a claim.
 func usesClaim(s *infra, claim string) bool {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
 
@@ -123,10 +125,11 @@ func TestUsesClaim(t *testing.T) {
 // TestBindsLate: where the StorageClass may not be read, what has been said of the claim counts, and it is asked again later.
 func TestBindsLate(t *testing.T) {
 	event := ""
-	asked := 0
+	asked, events := 0, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if strings.HasSuffix(r.URL.Path, "/events") {
+			events++
 			_, _ = fmt.Fprintf(w, `{"apiVersion":"v1","kind":"EventList","items":[{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"reason":%q,"type":"Normal"}]}`, event)
 			return
 		}
@@ -140,10 +143,18 @@ func TestBindsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim := doc(t, true, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: slow}}").Unstructured
+	looks := 0
 	for event = range map[string]bool{"WaitForFirstConsumer": true, "ProvisioningFailed": false} {
-		if got := c.bindsLate(t.Context(), &infra{Namespace: "ns"}, claim); got != (event == "WaitForFirstConsumer") {
-			t.Errorf("after the event %s: %t", event, got)
+		looks++
+		claim.SetUID(types.UID(event))
+		for range 3 { // for a while, events are not looked up again
+			if got := c.bindsLate(t.Context(), &infra{Namespace: "ns"}, claim); got != (event == "WaitForFirstConsumer") {
+				t.Errorf("after the event %s: %t", event, got)
+			}
 		}
+	}
+	if events != looks {
+		t.Errorf("events were looked up %d times", events)
 	}
 	if asked != 1 {
 		t.Errorf("the class was asked for %d times", asked)

@@ -115,6 +115,10 @@ func (d *Driver) resize(ctx context.Context, x *lcm.Execution, c *cluster, s *in
 		return err
 	}
 	c.choose(ctx, x, s, leaving)
+	change, err := d.byValues(ctx, x, c, s, w, change)
+	if err != nil {
+		return err
+	}
 	for _, o := range change {
 		if err := c.setReplicas(ctx, x.Instance.ID, o, s.Namespace, *o.Replicas, w); err != nil {
 			return err
@@ -150,7 +154,7 @@ func (c *cluster) setReplicas(ctx context.Context, instanceID string, o *object,
 			return failed(err)
 		case live == nil:
 			return failed(lcm.Errorf(lcm.KindTerminal, "%s is not there", o.title(ns)))
-		case o.UID != "" && string(live.GetUID()) != o.UID, !ours(live, instanceID):
+		case o.UID != "" && string(live.GetUID()) != o.UID, !o.mine(live, ns, instanceID):
 			return failed(lcm.Errorf(lcm.KindTerminal, "%s is not this VNF instance's any more", o.title(ns)))
 		}
 		done, err := c.patchScale(ctx, o, ns, live.GetResourceVersion(), n)

@@ -23,13 +23,22 @@ type params struct {
 	Namespace string
 	Mapping   map[string]mapped // by VDU; nil: by the names that the VNFD gives
 
+	// Of VNFs that are made of Helm charts, the releases and, by aspect, the value of a chart that is the number of replicas.
+	Charts   []chart
+	Replicas map[string]string
+
+	helm   bool
 	digest string // SHA-256 of the files, once they have been read
+	// Once the charts have been rendered, the releases that they make, and their hooks.
+	releases []release
+	hooks    []object
 }
 
 // mapped is the workload that a VDU is.
 type mapped struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Release string `json:"helmreleasename"`
 }
 
 // filesKey is the parameter that names the definition files.
@@ -39,7 +48,9 @@ const filesKey = "lcm-kubernetes-def-files"
 func paramsOf(x *lcm.Execution) (*params, error) {
 	given := requestOf(x).AdditionalParams
 	p := &params{}
-	for key, into := range map[string]any{filesKey: &p.Files, namespaceKey: &p.Namespace, "vdu_mapping": &p.Mapping} {
+	for key, into := range map[string]any{
+		filesKey: &p.Files, namespaceKey: &p.Namespace, "vdu_mapping": &p.Mapping, chartsKey: &p.Charts, replicasKey: &p.Replicas,
+	} {
 		v, ok := given[key]
 		if !ok || v == nil {
 			continue
@@ -52,8 +63,8 @@ func paramsOf(x *lcm.Execution) (*params, error) {
 			return nil, lcm.Errorf(lcm.KindTerminal, "additionalParams.%s is not of the right type: %w", key, err)
 		}
 	}
-	if fmt.Sprint(given["use_helm"]) == "true" {
-		return nil, lcm.Errorf(lcm.KindTerminal, "additionalParams.use_helm: Helm charts are not deployed by this VNF manager; give the manifests in %s", filesKey)
+	if p.helm = isTrue(given[helmKey]); p.helm {
+		return p, p.complete(x)
 	}
 	if len(p.Files) == 0 {
 		return nil, lcm.Errorf(lcm.KindTerminal, "additionalParams.%s is missing: it lists the manifests of the VNF, by their paths in the package or by URL", filesKey)

@@ -30,8 +30,12 @@ const (
 // namespaceKey is where the instance's metadata show the namespace.
 const namespaceKey = "namespace"
 
-// stateVersion is the version of what the driver keeps about an instance and about an operation.
-const stateVersion = 1
+// stateVersion is the version of what the driver keeps about an instance and about an operation; before the second, there were no
+// Helm releases.
+const (
+	stateVersion = 2
+	plainVersion = 1
+)
 
 // infra is what the driver keeps about an instance.
 type infra struct {
@@ -40,6 +44,10 @@ type infra struct {
 	Objects   []object `json:"objects,omitempty"` // in the order in which they are applied
 	// Going are objects that the VNF has had and is not to have any more, until they are gone.
 	Going []object `json:"going,omitempty"`
+	// Releases are the Helm releases that the objects are of, in the order in which they are installed, and Hooks what their charts
+	// have had helm make besides; none when the VNF is made of manifests.
+	Releases []release `json:"releases,omitempty"`
+	Hooks    []object  `json:"hooks,omitempty"`
 	// VnfdID is the VNFD whose package the objects were made from: an instance may have been given another one since.
 	VnfdID string `json:"vnfdId,omitempty"`
 }
@@ -73,6 +81,14 @@ type object struct {
 	// Config is the operation that has rolled the object's pods since the configuration that they use has changed.
 	Config string `json:"config,omitempty"`
 	Source string `json:"source,omitempty"` // file and line
+	// Release is the Helm release that the object is of, Since when that was made ("": it is not known to be ours), and Hook says
+	// that it is one of its hooks.
+	Release string `json:"release,omitempty"`
+	Since   string `json:"since,omitempty"`
+	Hook    bool   `json:"hook,omitempty"`
+	// Selector are the labels of the pods of a release's StatefulSet, which its claims have too; Claim marks such a claim.
+	Selector map[string]string `json:"selector,omitempty"`
+	Claim    bool              `json:"claim,omitempty"`
 }
 
 func (o *object) gvk() schema.GroupVersionKind {
@@ -139,6 +155,8 @@ type work struct {
 	Wave  int             `json:"wave,omitempty"`
 	Asked map[string]bool `json:"asked,omitempty"`
 	Gone  map[string]bool `json:"gone,omitempty"`
+	// Uninstalled are the Helm releases that have been.
+	Uninstalled map[string]bool `json:"uninstalled,omitempty"`
 	// Victims are the pods that a heal removes.
 	Victims []victim `json:"victims,omitempty"`
 	// Digest is the SHA-256 of the definition files as they were when it was settled what the VNF consists of.
@@ -168,7 +186,7 @@ func loadWork(x *lcm.Execution) (*work, error) {
 }
 
 func saveWork(x *lcm.Execution, w *work) error {
-	w.V = stateVersion
+	w.V = plainVersion
 	return x.SetWork(owner, w)
 }
 
@@ -178,7 +196,9 @@ func loadInfra(i *lcm.Instance) (*infra, error) {
 }
 
 func saveInfra(i *lcm.Instance, s *infra) error {
-	s.V = stateVersion
+	if s.V = plainVersion; len(s.Releases) > 0 {
+		s.V = stateVersion
+	}
 	return i.SaveInfra(s)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,8 +18,8 @@ import (
 )
 
 // removal returns the step that removes all that an instance has in the cluster, and waits until it is gone.
-func (d *Driver) removal(prefix string) []lcm.Step {
-	return []lcm.Step{{Name: prefix + "delete", Effect: true, Timeout: d.cfg.DeleteTimeout + slack, Run: d.removeAll}}
+func (d *Driver) removal(x *lcm.Execution, prefix string) []lcm.Step {
+	return []lcm.Step{{Name: prefix + "delete", Effect: true, Timeout: d.cfg.DeleteTimeout + x.Grace() + slack, Run: d.removeAll}}
 }
 
 // removeAll is the step that deletes the VNF's objects, wave by wave, those that use others first. What is not the VNF's is
@@ -28,15 +29,14 @@ func (d *Driver) removeAll(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	if err != nil {
 		return lcm.Progress{}, err
 	}
-	force := false
-	if x.Op.Operation == sol003.LcmOperationTypeTerminate {
-		var req sol003.TerminateVnfRequest
-		if err := x.Params(&req); err != nil {
+	// helm goes first: it runs the hooks, and asks for all that it has made to go.
+	if wait, err := d.uninstall(ctx, x, c, s, w); err != nil || wait != "" {
+		if err != nil {
 			return lcm.Progress{}, err
 		}
-		force = req.TerminationType == sol003.TerminateVnfRequestTerminationTypeForceful
+		return keep(x, s, w, lcm.Wait(d.cfg.PollMin, "%s", wait))
 	}
-	left, err := d.removeWaves(ctx, x, c, s.all(), s, w, force)
+	left, err := d.removeWaves(ctx, x, c, s.whole(), s, w, endOf(x))
 	if err != nil {
 		return lcm.Progress{}, err
 	}
@@ -54,12 +54,16 @@ func (d *Driver) removeAll(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	for n := range s.Objects { // what is made anew is another
 		s.Objects[n].UID = ""
 	}
+	for n := range s.Releases {
+		s.Releases[n].Since = ""
+	}
+	s.date()
 	return keep(x, s, &work{}, lcm.Done())
 }
 
 // removeWaves deletes the objects of list wave by wave and returns those of a wave that are not gone yet. What stays keeps the
 // claims that it names. Terminal: it takes too long.
-func (d *Driver) removeWaves(ctx context.Context, x *lcm.Execution, c *cluster, list, stays *infra, w *work, force bool) ([]object, error) {
+func (d *Driver) removeWaves(ctx context.Context, x *lcm.Execution, c *cluster, list, stays *infra, w *work, end ending) ([]object, error) {
 	all := waves(list.Objects)
 	for w.Wave < len(all) {
 		wave := all[w.Wave]
@@ -69,13 +73,13 @@ func (d *Driver) removeWaves(ctx context.Context, x *lcm.Execution, c *cluster, 
 				return nil, err
 			}
 		}
-		left, err := d.removeSome(ctx, x, c, list, w, wave, force)
+		left, err := d.removeSome(ctx, x, c, list, w, wave, end)
 		if err != nil {
 			return nil, err
 		}
 		if len(left) > 0 {
-			if x.Now().Sub(x.Begun) >= d.cfg.DeleteTimeout {
-				return nil, d.stays(ctx, c, list, left)
+			if limit := d.cfg.DeleteTimeout + x.Grace(); x.Now().Sub(x.Begun) >= limit {
+				return nil, d.stays(ctx, c, list, left, limit)
 			}
 			return left, nil
 		}
@@ -86,14 +90,14 @@ func (d *Driver) removeWaves(ctx context.Context, x *lcm.Execution, c *cluster, 
 }
 
 // removeSome deletes objects and returns those that are not gone yet.
-func (d *Driver) removeSome(ctx context.Context, x *lcm.Execution, c *cluster, s *infra, w *work, list []object, force bool) ([]object, error) {
+func (d *Driver) removeSome(ctx context.Context, x *lcm.Execution, c *cluster, s *infra, w *work, list []object, end ending) ([]object, error) {
 	var left []object
 	for n := range list {
 		o := &list[n]
 		if w.Gone[o.key()] {
 			continue
 		}
-		gone, err := d.remove(ctx, x, c, s, w, o)
+		gone, err := d.remove(ctx, x, c, s, w, o, end)
 		if err != nil {
 			return nil, err
 		}
@@ -103,10 +107,9 @@ func (d *Driver) removeSome(ctx context.Context, x *lcm.Execution, c *cluster, s
 			left = append(left, *o)
 		}
 	}
-	if force && len(left) > 0 && w.Wave <= waveWorkload {
-		if err := c.kill(ctx, s, func(o *object) bool {
-			return slices.ContainsFunc(left, func(l object) bool { return l.same(o) })
-		}); err != nil {
+	if len(left) > 0 && w.Wave <= waveWorkload {
+		of := func(o *object) bool { return slices.ContainsFunc(left, func(l object) bool { return l.same(o) }) }
+		if err := c.hasten(ctx, s, w, end.now(x), of); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +118,7 @@ func (d *Driver) removeSome(ctx context.Context, x *lcm.Execution, c *cluster, s
 
 // remove deletes one object, if it is the VNF's, and tells whether it is gone. It is read before: between its label and its
 // deletion nobody else's hand comes.
-func (d *Driver) remove(ctx context.Context, x *lcm.Execution, c *cluster, s *infra, w *work, o *object) (bool, error) {
+func (d *Driver) remove(ctx context.Context, x *lcm.Execution, c *cluster, s *infra, w *work, o *object, end ending) (bool, error) {
 	key := o.key()
 	u, err := d.removing(ctx, c, s, w, o, key)
 	switch {
@@ -123,7 +126,7 @@ func (d *Driver) remove(ctx context.Context, x *lcm.Execution, c *cluster, s *in
 		return false, err
 	case u == nil:
 		return true, nil
-	case o.UID != "" && string(u.GetUID()) != o.UID, !ours(u, x.Instance.ID):
+	case o.UID != "" && string(u.GetUID()) != o.UID, !o.mine(u, s.Namespace, x.Instance.ID), o.kept(u):
 		if u.GetDeletionTimestamp() == nil {
 			x.Log.Info("an object is not this VNF instance's and stays", "object", o.title(s.Namespace))
 		}
@@ -138,10 +141,18 @@ func (d *Driver) remove(ctx context.Context, x *lcm.Execution, c *cluster, s *in
 			return false, nil
 		}
 	}
-	if err := d.alone(ctx, x, c, o, u); err != nil {
+	switch why, err := d.alone(ctx, x, c, s, o, u); {
+	case err != nil:
 		return false, err
+	case why != "":
+		x.Log.Warn("an object that this VNF instance has brought stays", "object", o.title(s.Namespace), "why", why)
+		return true, nil
 	}
-	gone, err := c.delete(ctx, o, s.Namespace, deletion{uid: string(u.GetUID()), version: u.GetResourceVersion(), owner: ownsOthers(o)})
+	del := deletion{uid: string(u.GetUID()), version: u.GetResourceVersion(), owner: ownsOthers(o)}
+	if o.groupKind() == "Pod" { // to others it means nothing
+		del.grace = end.most
+	}
+	gone, err := c.delete(ctx, o, s.Namespace, del)
 	if statusOf(err) == http.StatusConflict { // it has just changed: another look decides
 		return false, nil
 	}
@@ -164,6 +175,9 @@ func (d *Driver) removing(ctx context.Context, c *cluster, s *infra, w *work, o 
 	if !w.Asked[key] {
 		return c.get(ctx, o, s.Namespace)
 	}
+	if c.watching(ctx, o.gvr(), o.in(s.Namespace)).left(o.UID) {
+		return nil, nil //nolint:nilnil // as said
+	}
 	return c.look(ctx, o, s.Namespace, "")
 }
 
@@ -185,7 +199,11 @@ func (c *cluster) claims(ctx context.Context, instanceID string, list, stays *in
 	claim := object{Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", Namespaced: true}
 	ctx, cancel := c.call(ctx)
 	defer cancel()
-	found, err := c.resource(&claim, list.Namespace).List(ctx, metav1.ListOptions{LabelSelector: instanceLabel + "=" + instanceID})
+	options := metav1.ListOptions{LabelSelector: instanceLabel + "=" + instanceID}
+	if slices.ContainsFunc(list.Objects, func(o object) bool { return o.Release != "" }) {
+		options.LabelSelector = "" // charts' claims have the labels of their set's pods alone
+	}
+	found, err := c.resource(&claim, list.Namespace).List(ctx, options)
 	if isGone(err) {
 		return nil, nil
 	}
@@ -196,8 +214,13 @@ func (c *cluster) claims(ctx context.Context, instanceID string, list, stays *in
 	for n := range found.Items {
 		u := &found.Items[n]
 		claim.Name, claim.UID = u.GetName(), string(u.GetUID())
-		made := slices.ContainsFunc(list.Objects, func(o object) bool { return o.claimed(claim.Name) })
-		if made && ours(u, instanceID) && list.find(&claim) == nil && stays.find(&claim) == nil {
+		of := slices.IndexFunc(list.Objects, func(o object) bool { return o.claimed(claim.Name) })
+		if of < 0 {
+			continue
+		}
+		set := &list.Objects[of]
+		claim.Release, claim.Since, claim.Selector, claim.Claim = set.Release, set.Since, set.Selector, set.Release != ""
+		if claim.mine(u, list.Namespace, instanceID) && list.find(&claim) == nil && stays.find(&claim) == nil {
 			out = append(out, claim)
 		}
 	}
@@ -217,7 +240,7 @@ func (o *object) claimed(name string) bool {
 }
 
 // stays words that objects are not gone in time, and what they wait for.
-func (d *Driver) stays(ctx context.Context, c *cluster, s *infra, left []object) error {
+func (d *Driver) stays(ctx context.Context, c *cluster, s *infra, left []object, limit time.Duration) error {
 	o := &left[0]
 	why := ""
 	if u, err := c.get(ctx, o, s.Namespace); err == nil && u != nil {
@@ -232,5 +255,5 @@ func (d *Driver) stays(ctx context.Context, c *cluster, s *infra, left []object)
 		}
 	}
 	return lcm.Errorf(lcm.KindTerminal, "CNF Delete Failed with reason: %s is not deleted within %g seconds%s; %d objects are left",
-		o.title(s.Namespace), d.cfg.DeleteTimeout.Seconds(), why, len(left))
+		o.title(s.Namespace), limit.Seconds(), why, len(left))
 }

@@ -33,6 +33,9 @@ func (d *Driver) Verify(ctx context.Context, in *lcm.Inspection) ([]lcm.Differen
 			}
 		}
 	}
+	if err := v.releases(ctx); err != nil {
+		return nil, err
+	}
 	return v.out, v.vnfcs(ctx)
 }
 
@@ -60,7 +63,7 @@ func (v *comparison) object(ctx context.Context, o *object) error {
 	switch {
 	case u == nil:
 		diff.Kind, diff.Found = lcm.DifferenceMissing, "no such object"
-	case string(u.GetUID()) != o.UID || !ours(u, v.Instance.ID):
+	case string(u.GetUID()) != o.UID || !o.mine(u, v.infra.Namespace, v.Instance.ID):
 		diff.Kind, diff.Found = lcm.DifferenceChanged, "another object of that name"
 		diff.Mend.First = "remove " + title
 	case u.GetDeletionTimestamp() != nil:

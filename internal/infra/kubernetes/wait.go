@@ -59,7 +59,7 @@ func (d *Driver) readyWait(why purpose) runFunc {
 		if len(late) == 0 {
 			return lcm.Done(), nil
 		}
-		if x.Now().Sub(x.Begun) >= d.cfg.ReadyTimeout {
+		if x.Now().Sub(x.Begun) >= d.cfg.ReadyTimeout+x.Grace() {
 			return lcm.Progress{}, d.tooLate(x, why, c.explainAll(ctx, s, late))
 		}
 		return lcm.Wait(d.pause(x), "%s: %s", late[0].object.title(s.Namespace), late[0].message), nil
@@ -179,7 +179,7 @@ func (d *Driver) prefix(why purpose) string {
 
 // tooLate words that a wait has been too long.
 func (d *Driver) tooLate(x *lcm.Execution, why purpose, said string) error {
-	seconds := d.cfg.ReadyTimeout.Seconds()
+	seconds := (d.cfg.ReadyTimeout + x.Grace()).Seconds()
 	var what string
 	switch why {
 	case created:

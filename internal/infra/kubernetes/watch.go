@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -29,10 +30,72 @@ type watch struct {
 	idle *time.Timer
 
 	mu      sync.RWMutex
-	objects map[string]*unstructured.Unstructured // by name
-	synced  chan struct{}                         // closed once the objects are known
-	denied  time.Time                             // when we were told that we may not
-	over    chan struct{}                         // closed then
+	objects map[string]map[string]*unstructured.Unstructured // by namespace, "" for those of the cluster, and name
+	gone    map[types.UID]bool                               // that were reported and are not there any more, marked as a VNF's
+	synced  chan struct{}                                    // closed once the objects are known
+	denied  time.Time                                        // when we were told that we may not
+	over    chan struct{}                                    // closed then
+}
+
+// The number of watches of one VIM is bounded. So many namespaces have one of their own for a kind; those that come after share
+// one of the whole cluster, where the account may have that. Of pods more do, since a watch of the cluster's reports those of
+// others too: they are not marked. Altogether there are no more than mostWatches; what comes after is read one by one.
+const (
+	mostOwn     = 8
+	mostOwnPods = 64
+	mostWatches = 512
+)
+
+// mostGone bounds how many objects a watch remembers that are gone.
+const mostGone = 10000
+
+// watching returns the watch that reports the objects of a kind in a namespace: the namespace's own, or the cluster's.
+func (c *cluster) watching(ctx context.Context, gvr schema.GroupVersionResource, ns string) *watch {
+	own, wide := watchKey{gvr, ns}, watchKey{gvr, ""}
+	if ns == "" {
+		return c.watch(own)
+	}
+	most := mostOwn
+	if gvr == pods.gvr() {
+		most = mostOwnPods
+	}
+	c.mu.Lock()
+	shared, refused := false, false
+	if w, ok := c.watches[wide]; ok {
+		shared = w.known()
+		refused = w.refused() && !w.expired()
+	}
+	_, has := c.watches[own]
+	n := 0
+	for key := range c.watches {
+		if key.GroupVersionResource == gvr && key.namespace != "" {
+			n++
+		}
+	}
+	c.mu.Unlock()
+	if shared || !refused && !has && n >= most && c.mayWatchAll(ctx, gvr) {
+		return c.watch(wide)
+	}
+	return c.watch(own)
+}
+
+// mayWatchAll tells whether the account may watch a kind in all namespaces.
+func (c *cluster) mayWatchAll(ctx context.Context, gvr schema.GroupVersionResource) bool {
+	c.mu.Lock()
+	at, ok := c.narrow[gvr]
+	c.mu.Unlock()
+	if ok && time.Since(at) < deniedFor {
+		return false
+	}
+	for _, verb := range []string{"list", "watch"} {
+		if may, err := c.may(ctx, right{verb: verb, group: gvr.Group, resource: gvr.Resource}); err != nil || !may {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.narrow[gvr] = time.Now()
+			return false
+		}
+	}
+	return true
 }
 
 // deniedFor is how long nobody asks again to watch what may not be watched.
@@ -50,8 +113,11 @@ func (c *cluster) watch(key watchKey) *watch {
 		return w
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // it outlives the look that begins it; close ends it
-	w := &watch{key: key, stop: cancel, objects: map[string]*unstructured.Unstructured{}, synced: make(chan struct{}), over: make(chan struct{})}
-	if c.closed { // what still looks reads for itself
+	w := &watch{
+		key: key, stop: cancel, objects: map[string]map[string]*unstructured.Unstructured{}, gone: map[types.UID]bool{},
+		synced: make(chan struct{}), over: make(chan struct{}),
+	}
+	if c.closed || len(c.watches) >= mostWatches { // what still looks reads for itself
 		cancel()
 		w.denied = time.Now()
 		return w
@@ -112,6 +178,13 @@ func (w *watch) source(c *cluster) cache.ListerWatcher {
 	}
 }
 
+// refused tells whether the watch was denied.
+func (w *watch) refused() bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return !w.denied.IsZero()
+}
+
 // expired tells whether a watch that was denied may be tried again.
 func (w *watch) expired() bool {
 	w.mu.RLock()
@@ -121,10 +194,7 @@ func (w *watch) expired() bool {
 
 // ready waits until the objects are known. It tells whether they are; if not, they are to be read one by one.
 func (w *watch) ready(ctx context.Context) bool {
-	w.mu.RLock()
-	denied := !w.denied.IsZero()
-	w.mu.RUnlock()
-	if denied {
+	if w.refused() {
 		return false
 	}
 	select {
@@ -144,19 +214,38 @@ func (w *watch) ready(ctx context.Context) bool {
 	return false
 }
 
-// get returns an object, nil when it has not been reported. It is not to be changed.
-func (w *watch) get(name string) *unstructured.Unstructured {
+// known tells whether the objects are known.
+func (w *watch) known() bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.objects[name]
+	select {
+	case <-w.synced:
+		return w.denied.IsZero()
+	default:
+		return false
+	}
 }
 
-// list returns all objects, in no order. They are not to be changed.
-func (w *watch) list() []*unstructured.Unstructured {
+// get returns an object, nil when it has not been reported. It is not to be changed.
+func (w *watch) get(ns, name string) *unstructured.Unstructured {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	out := make([]*unstructured.Unstructured, 0, len(w.objects))
-	for _, u := range w.objects {
+	return w.objects[ns][name]
+}
+
+// left tells whether an object has been reported that is not there any more, or is not marked as a VNF's.
+func (w *watch) left(uid string) bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return uid != "" && w.gone[types.UID(uid)]
+}
+
+// list returns all objects of a namespace, in no order. They are not to be changed.
+func (w *watch) list(ns string) []*unstructured.Unstructured {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	out := make([]*unstructured.Unstructured, 0, len(w.objects[ns]))
+	for _, u := range w.objects[ns] {
 		out = append(out, u)
 	}
 	return out
@@ -174,7 +263,7 @@ func (w *watch) Update(obj any) error {
 	slim(u)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.objects[u.GetName()] = u
+	put(w.objects, u)
 	return nil
 }
 
@@ -183,22 +272,51 @@ func (w *watch) Delete(obj any) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.objects, u.GetName())
+		delete(w.objects[u.GetNamespace()], u.GetName())
+		if len(w.objects[u.GetNamespace()]) == 0 {
+			delete(w.objects, u.GetNamespace())
+		}
+		w.bury(u)
 	}
 	return nil
 }
 
+// bury takes note that an object is not there any more; w.mu is held.
+func (w *watch) bury(u *unstructured.Unstructured) {
+	if len(w.gone) >= mostGone {
+		w.gone = map[types.UID]bool{}
+	}
+	w.gone[u.GetUID()] = true
+}
+
+// put lays an object down where it is looked for.
+func put(objects map[string]map[string]*unstructured.Unstructured, u *unstructured.Unstructured) {
+	in := objects[u.GetNamespace()]
+	if in == nil {
+		in = map[string]*unstructured.Unstructured{}
+		objects[u.GetNamespace()] = in
+	}
+	in[u.GetName()] = u
+}
+
 // Replace implements cache.ReflectorStore.
 func (w *watch) Replace(list []any, _ string) error {
-	objects := make(map[string]*unstructured.Unstructured, len(list))
+	objects := map[string]map[string]*unstructured.Unstructured{}
 	for _, obj := range list {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			slim(u)
-			objects[u.GetName()] = u
+			put(objects, u)
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for ns, in := range w.objects {
+		for name, u := range in {
+			if now := objects[ns][name]; now == nil || now.GetUID() != u.GetUID() {
+				w.bury(u)
+			}
+		}
+	}
 	w.objects = objects
 	select {
 	case <-w.synced:
@@ -237,11 +355,11 @@ func older(version, than string) bool {
 // look returns an object as a watch has last reported it, or as it is where it may not be watched; nil when it is not there.
 // What the watch has reported is no older than the version that we have written.
 func (c *cluster) look(ctx context.Context, o *object, ns, written string) (*unstructured.Unstructured, error) {
-	w := c.watch(watchKey{o.gvr(), o.in(ns)})
+	w := c.watching(ctx, o.gvr(), o.in(ns))
 	if !w.ready(ctx) {
 		return c.get(ctx, o, ns)
 	}
-	u := w.get(o.Name)
+	u := w.get(o.in(ns), o.Name)
 	if u == nil || written != "" && older(u.GetResourceVersion(), written) {
 		return c.get(ctx, o, ns) // not there, or not reported yet
 	}
@@ -253,8 +371,8 @@ var pods = object{Version: "v1", Kind: "Pod", Resource: "pods", Namespaced: true
 
 // podsOf returns all pods of a namespace.
 func (c *cluster) podsOf(ctx context.Context, ns string) ([]*unstructured.Unstructured, error) {
-	if w := c.watch(watchKey{pods.gvr(), ns}); w.ready(ctx) {
-		return w.list(), nil
+	if w := c.watching(ctx, pods.gvr(), ns); w.ready(ctx) {
+		return w.list(ns), nil
 	}
 	ctx, cancel := c.call(ctx)
 	defer cancel()

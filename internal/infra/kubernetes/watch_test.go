@@ -260,3 +260,58 @@ func TestUnusedClusters(t *testing.T) {
 		t.Errorf("the client that was dropped is used: %v", err)
 	}
 }
+
+// TestBoundWatches: so many namespaces have a watch of their own, the others share one of the cluster's where the account may have
+// that; where it may not, there are no more than so many.
+func TestBoundWatches(t *testing.T) {
+	for _, wide := range []bool{true, false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
+				_, _ = fmt.Fprintf(w, `{"status":{"allowed":%t}}`, wide)
+			case r.URL.Query().Get("sendInitialEvents") != "":
+				w.WriteHeader(http.StatusUnprocessableEntity)
+			case r.URL.Query().Get("watch") != "":
+				w.WriteHeader(http.StatusOK)
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			case strings.HasSuffix(r.URL.Path, "/services"):
+				_, _ = fmt.Fprint(w, `{"apiVersion":"v1","kind":"ServiceList","metadata":{"resourceVersion":"5"},"items":[]}`)
+			default:
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","code":404,"reason":"NotFound"}`)
+			}
+		}))
+		t.Cleanup(server.Close) // after the driver
+		c, err := newDriver(t, Config{}).connect(&lcm.VimTarget{VIM: lcm.VIM{ID: "vim", AuthURL: server.URL, Auth: map[string]any{"bearer_token": "t"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		services := object{Version: "v1", Kind: "Service", Resource: "services", Namespaced: true}
+		for n := range 2 * mostOwn {
+			w := c.watching(t.Context(), services.gvr(), fmt.Sprintf("ns-%d", n))
+			if own := w.key.namespace != ""; own != (!wide || n < mostOwn) {
+				t.Errorf("everywhere: %t; the watch of namespace %d is its own: %t", wide, n, own)
+			}
+			w.ready(t.Context())
+		}
+		if own := c.watching(t.Context(), services.gvr(), "ns-0").key.namespace != ""; own == wide {
+			t.Error("the first namespace does not share the watch of all") // its own ends since nobody looks at it
+		}
+		if wide {
+			continue
+		}
+		for n := range mostWatches {
+			c.watching(t.Context(), services.gvr(), fmt.Sprintf("more-%d", n))
+		}
+		c.mu.Lock()
+		if len(c.watches) != mostWatches {
+			t.Errorf("there are %d watches", len(c.watches))
+		}
+		c.mu.Unlock()
+		if c.watching(t.Context(), services.gvr(), "one-more").ready(t.Context()) {
+			t.Error("one more is watched")
+		}
+	}
+}

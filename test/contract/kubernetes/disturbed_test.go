@@ -2,12 +2,8 @@ package kubernetes_test
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/test/labs/kubernetes/lab"
 )
 
@@ -104,75 +99,4 @@ func TestNamespaceGoes(t *testing.T) {
 	v.rollsBack(op)
 	_, err = w.of(held, ns).Patch(t.Context(), "settings", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	must(t, err)
-}
-
-// TestManyAtOnce instantiates, scales and terminates many CNFs at once, each in a namespace of its own, and counts the requests that each
-// has cost.
-func TestManyAtOnce(t *testing.T) {
-	w := newWorld(t, longWait)
-	const many = 40
-	manifest := workload("Deployment") + "---\n" + settings + "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: vdu1}, ports: [{port: 80}]}\n"
-	id := w.ourPackage(t, map[string]string{"Files/a.yaml": manifest})
-	vim := w.administrator(t)
-	namespaces := make([]string, many)
-	for n := range namespaces {
-		namespaces[n] = w.Namespace(t, "many")
-	}
-	mark, err := w.Mark()
-	must(t, err)
-	var wg sync.WaitGroup
-	errs := make([]error, many)
-	for n := range many {
-		v := w.create(t, id, vim, namespaces[n])
-		wg.Go(func() { errs[n] = v.there(t.Context(), namespaces[n]) })
-	}
-	wg.Wait()
-	for n, err := range errs {
-		if err != nil {
-			t.Errorf("CNF %d: %v", n, err)
-		}
-	}
-	requests, err := w.Requests(mark)
-	must(t, err)
-	verbs, total := map[string]int{}, 0
-	for _, r := range requests {
-		if r.UserAgent == "vnfm" {
-			verbs[r.Verb+" "+r.Resource]++
-			total++
-		}
-	}
-	t.Logf("%d CNFs of 3 objects, instantiated, scaled out and terminated: %d requests, %.1f for each", many, total, float64(total)/many)
-	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
-		t.Logf("%6d %s", verbs[verb], verb)
-	}
-	if per := float64(total) / many; per > 60 {
-		t.Errorf("%.1f requests for each CNF: somebody polls", per)
-	}
-}
-
-// there instantiates a CNF, scales it out and terminates it.
-func (v *vnf) there(ctx context.Context, ns string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	for _, task := range []struct {
-		name string
-		body doc
-	}{
-		{"instantiate", v.request("simple", doc{"lcm-kubernetes-def-files": []any{"Files/a.yaml"}, "namespace": ns})},
-		{"scale", doc{"type": "SCALE_OUT", "aspectId": "vdu1_aspect"}},
-		{"terminate", doc{"terminationType": "FORCEFUL"}},
-	} {
-		op, err := v.api.Task(ctx, v.id, task.name, task.body)
-		if err != nil {
-			return err
-		}
-		o, err := v.api.AwaitOpOcc(ctx, op)
-		if err != nil {
-			return err
-		}
-		if o.OperationState != sol003.LcmOperationStateCompleted {
-			return fmt.Errorf("%s is %s: %+v", o.Operation, o.OperationState, o.Error)
-		}
-	}
-	return nil
 }

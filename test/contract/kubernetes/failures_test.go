@@ -58,7 +58,7 @@ func TestFailures(t *testing.T) {
 			texts:    []string{"ReplicaSet NS/vdu1 is not ready", "last event of ReplicaSet vdu1: FailedCreate: ", "exceeded quota: few"},
 		},
 		{name: "a kind that there is not", manifest: "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a}\n", texts: []string{"Files/a.yaml:1: ", "knows no kind Widget of apiVersion example.org/v1"}},
-		{name: "bad YAML", manifest: settings + "---\nkind: [\n", texts: []string{"Files/a.yaml: line "}},
+		{name: "bad YAML", manifest: settings + "---\nkind: [\n", texts: []string{"Files/a.yaml: line 6"}},
 		{name: "no name", manifest: settings + "---\napiVersion: v1\nkind: ConfigMap\n", texts: []string{"Files/a.yaml:6: the ConfigMap has no metadata.name"}},
 		{name: "twice the same", manifest: settings + "---\n" + settings, texts: []string{"Files/a.yaml:6: ConfigMap settings is there already, at Files/a.yaml:1"}},
 		{name: "a field that there is not", manifest: strings.Replace(workload("Deployment"), "replicas: 1", "replicaz: 1", 1), texts: []string{"Failed to create resource. namespace: NS, name: vdu1, kind: Deployment (Files/a.yaml:2), Reason: ", ".spec.replicaz"}},

@@ -54,6 +54,10 @@ func TestNamespaces(t *testing.T) {
 			name: "the user's, elsewhere", vim: userVIM, manifests: []string{workload("Deployment"), settings}, param: elsewhere,
 			err: "the account lacks the right to create configmaps in namespace " + elsewhere,
 		},
+		{
+			name: "the user's, by neither", vim: userVIM, manifests: []string{workload("Deployment"), settings},
+			err: "the account lacks the right to create configmaps in namespace default",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files := map[string]string{"Files/a.yaml": tt.manifests[0], "Files/b.yaml": tt.manifests[1]}

@@ -64,7 +64,16 @@ func (w *world) of(u *unstructured.Unstructured, ns string) dynamic.ResourceInte
 // holds checks that all objects of a manifest are there, the VNF's and as the manifest has them.
 func (v *vnf) holds(manifest string) {
 	v.t.Helper()
+	v.holdsWith(manifest, nil)
+}
+
+// holdsWith does so for workloads that have another number of replicas by now.
+func (v *vnf) holdsWith(manifest string, replicas *int) {
+	v.t.Helper()
 	for _, want := range objectsIn(v.t, manifest) {
+		if _, given, _ := unstructured.NestedFieldNoCopy(want.Object, "spec", "replicas"); given && replicas != nil {
+			must(v.t, unstructured.SetNestedField(want.Object, int64(*replicas), "spec", "replicas"))
+		}
 		live, err := v.of(want, v.ns).Get(v.t.Context(), want.GetName(), metav1.GetOptions{})
 		if err != nil {
 			v.t.Errorf("%s %s: %v", want.GetKind(), want.GetName(), err)

@@ -6,10 +6,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -130,49 +128,6 @@ func TestTakenOver(t *testing.T) {
 	theirs := unstructuredOf(t, settings)
 	_, err = w.of(theirs, ns).Get(t.Context(), "settings", metav1.GetOptions{})
 	must(t, err)
-}
-
-// TestCascade: a namespace and a definition stay as long as they hold something of others, which is named; nothing of it goes.
-func TestCascade(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longWait)
-	vim := w.administrator(t)
-	t.Run("namespace", func(t *testing.T) {
-		t.Parallel()
-		ns := fmt.Sprintf("shared-%d", time.Now().UnixNano())
-		manifest := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + ns + "}\n---\n" + workload("Deployment")
-		v := w.create(t, w.ourPackage(t, map[string]string{"Files/a.yaml": manifest}), vim, ns)
-		v.completes(v.start("simple", doc{"lcm-kubernetes-def-files": []any{"Files/a.yaml"}, "namespace": ns}))
-		claim := unstructuredOf(t, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: theirs}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n")
-		_, err := w.of(claim, ns).Create(t.Context(), claim, metav1.CreateOptions{})
-		must(t, err)
-		op := v.task("terminate", doc{"terminationType": "FORCEFUL"})
-		v.fails(op, "Namespace "+ns+" is not deleted, since PersistentVolumeClaim "+ns+"/theirs in VIM ")
-		if len(w.claimsIn(t, ns)) != 1 {
-			t.Error("the claim of another is going")
-		}
-		must(t, w.of(claim, ns).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
-		must(t, w.api.OpOccTask(t.Context(), op, "retry", nil))
-		v.completes(op)
-		v.gone(manifest)
-	})
-	t.Run("definition", func(t *testing.T) {
-		t.Parallel()
-		ns, elsewhere := w.Namespace(t, "defines"), w.Namespace(t, "uses")
-		manifest := strings.NewReplacer("PLURAL", "gadgets", "SINGULAR", "gadget", "KIND", "Gadget").Replace(widgets)
-		v := w.create(t, w.ourPackage(t, map[string]string{"Files/a.yaml": manifest}), vim, ns)
-		v.completes(v.start("simple", doc{"lcm-kubernetes-def-files": []any{"Files/a.yaml"}, "namespace": ns}))
-		theirs := unstructuredOf(t, "apiVersion: example.org/v1\nkind: Gadget\nmetadata: {name: theirs}\n")
-		r := w.objects.Resource(schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "gadgets"}).Namespace(elsewhere)
-		_, err := r.Create(t.Context(), theirs, metav1.CreateOptions{})
-		must(t, err)
-		op := v.task("terminate", doc{"terminationType": "FORCEFUL"})
-		v.fails(op, "CustomResourceDefinition gadgets.example.org is not deleted, since Gadget "+elsewhere+"/theirs in VIM ")
-		must(t, r.Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
-		must(t, w.api.OpOccTask(t.Context(), op, "retry", nil))
-		v.completes(op)
-		v.gone(objectOnly(manifest))
-	})
 }
 
 // TestGivenUp: what an operation has made or was to remove that was given up is not forgotten.

@@ -115,27 +115,34 @@ func (v *vnf) uids() map[string]string {
 // life sees a scalable CNF through all operations.
 func (v *vnf) life(flavour string, delta int, params doc, manifest string) {
 	v.t.Helper()
+	has := func(replicas int) { v.t.Helper(); v.holdsWith(manifest, &replicas) }
 	v.completes(v.start(flavour, params))
 	v.consistsOf("VDU1", 1)
 	v.holds(manifest)
 	v.scales("SCALE_OUT", 2, 1+2*delta, 2)
+	has(1 + 2*delta)
 	v.scales("SCALE_IN", 1, 1+delta, 1)
+	has(1 + delta)
 	ids := slices.Sorted(maps.Keys(v.members("VDU1")))
 	v.heals(ids[:1]...)
 	v.heals(ids...)
+	has(1 + delta)
 
 	v.completes(v.task("operate", doc{"changeStateTo": "STOPPED", "stopType": "FORCEFUL"}))
 	if pods := v.podsIn(v.t, v.ns); len(pods) > 0 || v.now.InstantiatedVnfInfo.VnfState != sol003.VnfOperationalStateStopped {
 		v.t.Errorf("the stopped VNF is %s and has %v", v.now.InstantiatedVnfInfo.VnfState, pods)
 	}
+	has(0)
 	v.completes(v.task("operate", doc{"changeStateTo": "STARTED"}))
 	v.consistsOf("VDU1", 1+delta)
 	if got := slices.Sorted(maps.Keys(v.members("VDU1"))); !slices.Equal(got, ids) {
 		v.t.Errorf("the VNFCs are %v after a stop and a start, not %v", got, ids)
 	}
+	has(1 + delta)
 
 	v.completes(v.task("heal", doc{}))
 	v.consistsOf("VDU1", 1+delta)
+	has(1 + delta)
 	if v.level() != 1 {
 		v.t.Errorf("the level is %d after the whole VNF has been healed", v.level())
 	}

@@ -66,21 +66,22 @@ var managers struct {
 	by map[string]*world
 }
 
-// newWorld returns the manager whose waits are so long. All tests share it.
-func newWorld(t *testing.T, wait string) *world {
+// newWorld returns the manager whose waits are so long and that is configured like that. All tests share it.
+func newWorld(t *testing.T, wait string, env ...string) *world {
 	t.Helper()
 	plane := lab.Start(t)
 	managers.mu.Lock()
 	defer managers.mu.Unlock()
-	if w := managers.by[wait]; w != nil {
+	key := strings.Join(append([]string{wait}, env...), " ")
+	if w := managers.by[key]; w != nil {
 		return w
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	cluster, err := harness.Start(ctx, harness.Options{OpenStack: &harness.OpenStack{}, Env: []string{
+	cluster, err := harness.Start(ctx, harness.Options{OpenStack: &harness.OpenStack{}, Env: append([]string{
 		"VNFM_KUBERNETES_READY_TIMEOUT=" + wait, "VNFM_KUBERNETES_DELETE_TIMEOUT=" + longWait,
 		"VNFM_KUBERNETES_POLL_MIN=50ms", "VNFM_KUBERNETES_POLL_MAX=300ms",
-	}})
+	}, env...)})
 	must(t, err)
 	objects, err := dynamic.NewForConfig(plane.Config())
 	must(t, err)
@@ -88,12 +89,18 @@ func newWorld(t *testing.T, wait string) *world {
 	if managers.by == nil {
 		managers.by = map[string]*world{}
 	}
-	managers.by[wait] = w
+	managers.by[key] = w
 	return w
 }
 
 // register registers the control plane as a VIM, for an account.
 func (w *world) register(t *testing.T, token, namespace string) string {
+	t.Helper()
+	return w.registerAs(t, w.URL, namespace, doc{"bearer_token": token, "ssl_ca_cert": string(w.CA)})
+}
+
+// registerAs registers it, at an address of its own, with credentials.
+func (w *world) registerAs(t *testing.T, address, namespace string, credentials doc) string {
 	t.Helper()
 	var out struct {
 		Vim struct {
@@ -101,9 +108,9 @@ func (w *world) register(t *testing.T, token, namespace string) string {
 		} `json:"vim"`
 	}
 	_, err := w.api.Call(t.Context(), http.MethodPost, "/v1.0/vims", doc{"vim": doc{
-		"auth_url": w.URL, "type": "kubernetes", "name": "k8s-" + uuid.NewString()[:8], "is_default": false,
+		"auth_url": address, "type": "kubernetes", "name": "k8s-" + uuid.NewString()[:8], "is_default": false,
 		"vim_project": doc{"name": namespace},
-		"auth_cred":   doc{"bearer_token": token, "ssl_ca_cert": string(w.CA)},
+		"auth_cred":   credentials,
 	}}, &out)
 	must(t, err)
 	return out.Vim.ID

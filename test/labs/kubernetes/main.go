@@ -18,12 +18,13 @@ import (
 
 const usage = `usage: go run ./test/labs/kubernetes COMMAND
 
-  build                      build the control plane, unless it is built already
+  build                      build the control plane and helm, unless they are built already
   up [-port N] [-nodes N] [-apiserver FLAG]...
                              start it, unless it is up already; prints its kubeconfig's path
   down                       end it and remove its state
   status                     tell which daemons run; exit status 1 unless all do
   kubectl ARGUMENTS          kubectl, as the administrator
+  helm ARGUMENTS             helm, as the administrator
 `
 
 func main() {
@@ -48,8 +49,13 @@ func run(ctx context.Context, args []string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	switch args[0] {
 	case "build":
-		_, err := lab.Binary(ctx, log)
+		if _, err := lab.Binary(ctx, log); err != nil {
+			return err
+		}
+		_, err := lab.Helm(ctx, log)
 		return err
+	case "helm":
+		return helm(ctx, dir, log, args[1:])
 	case "up":
 		return up(ctx, dir, log, args[1:])
 	case "down":
@@ -122,6 +128,19 @@ func status(dir string) error {
 		return fmt.Errorf("%d of %d daemons do not run; their logs say why, and up starts anew", dead, len(all))
 	}
 	return nil
+}
+
+// helm becomes helm.
+func helm(ctx context.Context, dir string, log *slog.Logger, args []string) error {
+	p, err := lab.Join(ctx, dir)
+	if err != nil {
+		return err
+	}
+	binary, err := lab.Helm(ctx, log)
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(binary, append([]string{binary}, args...), append(os.Environ(), "KUBECONFIG="+p.Kubeconfig)) //nolint:gosec // ours
 }
 
 // kubectl becomes kubectl.

@@ -45,11 +45,17 @@ func Home() (string, error) {
 // from the same sources by the same Go: minutes on a fresh machine, seconds while Go's caches are warm. Several
 // processes may call it at once: one builds, the others wait.
 func Binary(ctx context.Context, log *slog.Logger) (string, error) {
+	return kept(ctx, source, "plane-", func(dir, path string) error { return build(ctx, log, dir, path) })
+}
+
+// kept returns the path of the program that is made of the sources in a folder below the root of our module. It is made when there
+// is none of them and of this Go.
+func kept(ctx context.Context, sources, prefix string, build func(dir, path string) error) (string, error) {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, filepath.FromSlash(source))
+	dir := filepath.Join(root, filepath.FromSlash(sources))
 	goVersion, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOARCH").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask go for its version: %w", err)
@@ -62,7 +68,7 @@ func Binary(ctx context.Context, log *slog.Logger) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(home, "bin", "plane-"+stamp)
+	path := filepath.Join(home, "bin", prefix+stamp)
 	if executable(path) {
 		return path, nil
 	}
@@ -77,10 +83,10 @@ func Binary(ctx context.Context, log *slog.Logger) (string, error) {
 	if executable(path) { // somebody else has built it meanwhile
 		return path, nil
 	}
-	if err := build(ctx, log, dir, path); err != nil {
+	if err := build(dir, path); err != nil {
 		return "", err
 	}
-	return path, dropOlder(filepath.Dir(path), filepath.Base(path))
+	return path, dropOlder(filepath.Dir(path), prefix, filepath.Base(path))
 }
 
 // build links the program under another name first: a build that is broken off leaves nothing that looks whole.
@@ -156,7 +162,7 @@ func stampOf(sources fs.FS, goVersion []byte) (string, error) {
 }
 
 // dropOlder removes programs that were built from other sources, but for the newest of them, which a lab may still run.
-func dropOlder(dir, keep string) error {
+func dropOlder(dir, prefix, keep string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -167,7 +173,7 @@ func dropOlder(dir, keep string) error {
 	}
 	var olds []old
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "plane-") || e.Name() == keep {
+		if !strings.HasPrefix(e.Name(), prefix) || e.Name() == keep {
 			continue
 		}
 		info, err := e.Info()

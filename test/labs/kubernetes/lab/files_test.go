@@ -53,7 +53,7 @@ func TestOlderProgramsAreDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := dropOlder(dir, "plane-b"); err != nil {
+	if err := dropOlder(dir, "plane-", "plane-b"); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)

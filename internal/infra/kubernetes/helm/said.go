@@ -1,0 +1,83 @@
+package helm
+
+import (
+	"encoding/base64"
+	"regexp"
+	"strings"
+
+	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
+)
+
+// maxSaid bounds how much of what helm says is taken over.
+const maxSaid = 4096
+
+// complaint returns what helm says is wrong, of all that it has said: from the line on that begins with "Error: ", else all but
+// its log.
+func complaint(said string) string {
+	if at := strings.Index("\n"+said, "\nError: "); at >= 0 {
+		said = said[at+len("Error: "):]
+	} else {
+		var lines []string
+		for line := range strings.Lines(said) {
+			if !strings.HasPrefix(line, "level=") {
+				lines = append(lines, line)
+			}
+		}
+		said = strings.Join(lines, "")
+	}
+	said = strings.TrimSpace(said)
+	said = strings.TrimSuffix(said, "Use --debug flag to render out invalid YAML")
+	if said = strings.TrimSpace(said); len(said) > maxSaid {
+		said = said[:maxSaid] + "…"
+	}
+	return strings.ToValidUTF8(said, "\uFFFD")
+}
+
+// passing are texts of failures that pass by themselves, lower case: no connection, an API server that is busy or being started,
+// credentials that are being replaced, a run of another that has not ended.
+var passing = []string{
+	"connection refused", "connection reset", "broken pipe", "i/o timeout", "tls handshake timeout", "unexpected eof", ": eof",
+	"no route to host", "network is unreachable", "server misbehaving", "no such host", "http2: client connection lost",
+	"etcdserver:", "too many requests", "the server is currently unable to handle the request", "service unavailable",
+	"the server was unable to return a response in the time allotted", "kubernetes cluster unreachable", "unauthorized",
+	"the object has been modified", "another operation (install/upgrade/rollback) is in progress", "client rate limiter",
+	"error looking up service account", "apiserver not ready", "bad gateway", "gateway timeout",
+}
+
+// kindOf classes what helm says is wrong. A hook that fails, or does not end, is the chart's fault.
+func kindOf(said string) lcm.Kind {
+	low := strings.ToLower(said)
+	for _, text := range passing {
+		if strings.Contains(low, text) {
+			return lcm.KindRetryable
+		}
+	}
+	return lcm.KindTerminal
+}
+
+// telling are the last parts of names of values that are secrets.
+var telling = regexp.MustCompile(`(?i)(pass|secret|token|key|cred|auth|cert|private)[^.]*$`)
+
+// hidden stands for what is not shown.
+const hidden = "***"
+
+// scrubbed returns a text without the credentials that the run had, and without values whose names say that they are secrets.
+func (j job) scrubbed(said string) string {
+	var secrets []string
+	if j.access != nil {
+		secrets = append(secrets, j.access.Token.Reveal(), j.access.Password.Reveal(), j.access.Key.Reveal())
+	}
+	for _, s := range j.set {
+		if name, value, ok := strings.Cut(s, "="); ok && telling.MatchString(name) {
+			secrets = append(secrets, value)
+		}
+	}
+	for _, s := range secrets {
+		if len(s) < 2 {
+			continue
+		}
+		said = strings.ReplaceAll(said, s, hidden)
+		said = strings.ReplaceAll(said, base64.StdEncoding.EncodeToString([]byte(s)), hidden)
+	}
+	return said
+}

@@ -1,0 +1,90 @@
+package kubernetes_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/seed-f1a0ccf1/vnfm/test/labs/kubernetes/lab"
+)
+
+// graces collects how many seconds the pods of a namespace are given to end, until the function that it returns is called: by the
+// pod's name up to the first dash, in the order in which they were said.
+func (w *world) graces(t *testing.T, ns string) (end func() map[string][]string) {
+	t.Helper()
+	watch, err := w.Client.CoreV1().Pods(ns).Watch(context.Background(), metav1.ListOptions{})
+	must(t, err)
+	out := map[string][]string{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for e := range watch.ResultChan() {
+			pod, ok := e.Object.(*corev1.Pod)
+			if !ok || e.Type != apiwatch.Modified || pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds == 0 {
+				continue // nothing is what a node says in the end, too
+			}
+			name, _, _ := strings.Cut(pod.Name, "-")
+			if said := fmt.Sprint(*pod.DeletionGracePeriodSeconds); !slices.Contains(out[name], said) {
+				out[name] = append(out[name], said)
+			}
+		}
+	})
+	return func() map[string][]string {
+		watch.Stop()
+		wg.Wait()
+		return out
+	}
+}
+
+// TestGrace: pods that are shut down gracefully are told to end at once, and have the time that the request gives; without one,
+// what they themselves ask for; FORCEFUL, none.
+func TestGrace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longWait)
+	for _, tt := range []struct {
+		name      string
+		goneAfter string // how long they take
+		task      string
+		body      doc
+		made      []string // what a Deployment's pod is given, one after the other
+		alone     []string // and one on its own
+	}{
+		{name: "less than they ask for", goneAfter: "8s", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 20}, made: []string{"30", "20"}, alone: []string{"20"}},
+		{name: "more than they need", goneAfter: "4s", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 3600}, made: []string{"30"}, alone: []string{"3600"}},
+		{name: "as they ask", goneAfter: "4s", task: "terminate", body: doc{"terminationType": "GRACEFUL"}, made: []string{"30"}, alone: []string{"30"}},
+		{name: "on a node that does not say that they have ended", goneAfter: "1h", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 2}, made: []string{"30", "2"}, alone: []string{"2"}},
+		{name: "by force", goneAfter: "1h", task: "terminate", body: doc{"terminationType": "FORCEFUL"}, made: []string{"30"}},
+		{name: "stopped within a time", goneAfter: "8s", task: "operate", body: doc{"changeStateTo": "STOPPED", "stopType": "GRACEFUL", "gracefulStopTimeout": 20}, made: []string{"30", "20"}},
+		{name: "stopped by force", goneAfter: "1h", task: "operate", body: doc{"changeStateTo": "STOPPED", "stopType": "FORCEFUL"}, made: []string{"30"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			vim, ns := w.tenant(t)
+			manifest := strings.Replace(with(lab.GoneAfter, tt.goneAfter, workload("Deployment")), "PeriodSeconds: 0", "PeriodSeconds: 30", 1)
+			if tt.task == "terminate" {
+				manifest += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: vdu2, annotations: {" + lab.GoneAfter + ": " + tt.goneAfter +
+					"}}\nspec: {terminationGracePeriodSeconds: 30, containers: [{name: a, image: 'a:1'}]}\n"
+			}
+			v := w.create(t, w.ourPackage(t, map[string]string{"Files/a.yaml": manifest}), vim, ns)
+			v.completes(v.start("simple", doc{"lcm-kubernetes-def-files": []any{"Files/a.yaml"}, "namespace": ns}))
+			end := w.graces(t, ns)
+			v.completes(v.task(tt.task, tt.body))
+			got := end()
+			if !slices.Equal(got["vdu1"], tt.made) || !slices.Equal(got["vdu2"], tt.alone) {
+				t.Errorf("the Deployment's pod was given %v, not %v, and the other %v, not %v", got["vdu1"], tt.made, got["vdu2"], tt.alone)
+			}
+			if pods := w.podsIn(t, ns); len(pods) > 0 {
+				t.Errorf("there are still %v", pods)
+			}
+			if tt.task == "operate" {
+				v.terminates("FORCEFUL")
+			}
+		})
+	}
+}
