@@ -1,5 +1,5 @@
 // Package deploy carries what is shipped beside the binary: the sample VNF packages, written to be read and changed,
-// and the requests that instantiate them on the simulated OpenStack.
+// and the requests that instantiate them on the simulated OpenStack, and on a Kubernetes cluster.
 package deploy
 
 import (

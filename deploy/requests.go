@@ -1,8 +1,14 @@
 package deploy
 
+// Flavours lists the deployment flavours of a sample package, sorted; none for a package that [Names] does not list.
+func Flavours(name string) []string {
+	return map[string][]string{"kubernetes-cluster": {"complex", "simple"}, "multi-port": {"default"}, "web-cnf": {"default"}}[name]
+}
+
 // InstantiateRequest returns an InstantiateVnfRequest (ETSI GS NFV-SOL 003 v2.6.1 §5.5.2.4) that instantiates a flavour
-// of a sample package on the networks that the simulated OpenStack has from the start, ready for json.Marshal. Only
-// vimConnectionInfo is left to add, unless the default VIM is meant. It is nil for a package that [Names] does not list.
+// of a sample package, ready for json.Marshal: on the networks that the simulated OpenStack has from the start or, of a
+// CNF, in the namespace "default" of a cluster, unless additionalParams are given another one. Only vimConnectionInfo is
+// left to add, unless the default VIM is meant. It is nil for a package that [Names] does not list.
 func InstantiateRequest(name, flavour string) map[string]any {
 	switch name {
 	case "kubernetes-cluster":
@@ -28,6 +34,13 @@ func InstantiateRequest(name, flavour string) map[string]any {
 			"extVirtualLinks": []any{
 				externalLink("access", "net0", "gateway_CP1", "worker_CP1"),
 				externalLink("management", "net_mgmt", "gateway_CP2", "worker_CP2"),
+			},
+		}
+	case "web-cnf":
+		return map[string]any{
+			"flavourId": flavour,
+			"additionalParams": map[string]any{
+				"lcm-kubernetes-def-files": []any{"Files/kubernetes/web.yaml", "Files/kubernetes/store.yaml"},
 			},
 		}
 	}

@@ -200,6 +200,8 @@ func TestVIMFiles(t *testing.T) {
 			`{"vim": {"auth_url": "https://k", "type": "kubernetes", "vim_project": {"name": "default"}, "auth_cred": {"bearer_token": "t", "ssl_ca_cert": "None"}, "extra": {"use_helm": true}, "name": "n"}}`, ""},
 		"oidc": {"auth_url: https://k\ntype: kubernetes\nproject_name: default\noidc_token_url: o\nusername: u\npassword: p\nclient_id: c\n",
 			`{"vim": {"auth_url": "https://k", "type": "kubernetes", "vim_project": {"name": "default"}, "auth_cred": {"oidc_token_url": "o", "username": "u", "password": "p", "client_id": "c"}, "name": "n"}}`, ""},
+		"certificate": {"auth_url: https://k\ntype: kubernetes\nproject_name: default\nclient_cert: c\nclient_key: k\nssl_ca_cert: a\ncert_verify: 'False'\n",
+			`{"vim": {"auth_url": "https://k", "type": "kubernetes", "vim_project": {"name": "default"}, "auth_cred": {"client_cert": "c", "client_key": "k", "ssl_ca_cert": "a"}, "name": "n"}}`, ""},
 		"no url":         {"project_name: p\n", "", "Auth URL must be specified"},
 		"bad url":        {"auth_url: x\n", "", "Invalid auth URL"},
 		"bad type":       {"auth_url: http://k\ntype: vmware\n", "", "Supported VIM types: openstack, kubernetes"},
@@ -210,6 +212,7 @@ func TestVIMFiles(t *testing.T) {
 		"not yaml":       {"a: [", "", "Invalid input: "},
 		"empty":          {"", "", "Invalid input: The parameter file is empty"},
 		"a list":         {"- a", "", "Invalid input: "},
+		"alias bomb":     {"a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n", "", "Invalid input: "},
 		"alias loop":     {"a: &a [*a]\n", "", "Invalid input: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -17,8 +18,14 @@ const vimsPath = "/v1.0/vims"
 
 // VIMChange is what `vim register` and `vim set` say beside the configuration file.
 type VIMChange struct {
-	// ConfigFile is a YAML file with auth_url, type, credentials and project.
+	// ConfigFile is a YAML file with auth_url, type, credentials and project. Beside a kubeconfig it may say less: what it
+	// says counts.
 	ConfigFile string
+	// Kubeconfig is a kubeconfig file. Its Context (the current one when empty) says where a cluster is, how it is verified
+	// and how it is logged in to; Namespace stands for the context's when it is not empty. With SkipVerify the operator
+	// wants the cluster's certificate not to be verified.
+	Kubeconfig, Context, Namespace string
+	SkipVerify                     bool
 	// TenantID, Name and Description are left alone when empty; so is IsDefault when nil.
 	TenantID, Name, Description string
 	IsDefault                   *bool
@@ -26,9 +33,12 @@ type VIMChange struct {
 
 // RegisterVIM registers a VIM and returns it.
 func (c *Client) RegisterVIM(ctx context.Context, ch VIMChange) (*Object, error) {
-	conf, err := readVIMFile(ch.ConfigFile)
+	conf, imported, err := c.vimConfiguration(ch)
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := conf.Get("project_name"); !ok && imported {
+		conf.Set("project_name", "default") // as kubectl has it
 	}
 	authURL, ok := conf.Get("auth_url")
 	if !ok {
@@ -49,22 +59,110 @@ func (c *Client) RegisterVIM(ctx context.Context, ch VIMChange) (*Object, error)
 // SetVIM changes a VIM given by name or id and returns it.
 func (c *Client) SetVIM(ctx context.Context, nameOrID string, ch VIMChange) (*Object, error) {
 	vim := NewObject()
-	if ch.ConfigFile != "" {
-		conf, err := readVIMFile(ch.ConfigFile)
-		if err != nil {
-			return nil, err
+	conf, imported, err := c.vimConfiguration(ch)
+	if err != nil {
+		return nil, err
+	}
+	if ch.ConfigFile != "" || imported {
+		_, hasProject := conf.Get("project_name")
+		if imported && !hasProject {
+			conf.Set("project_name", "default")
 		}
 		if err := vimBody(conf, vim); err != nil {
 			return nil, err
 		}
 		vim.Delete("type") // cannot be changed
+		if imported && !hasProject {
+			vim.Delete("vim_project") // it stays as it is
+		}
 	}
 	ch.lay(vim)
 	id, err := c.FindVIM(ctx, nameOrID)
 	if err != nil {
 		return nil, err
 	}
+	if imported {
+		if err := c.sameCluster(ctx, id, text(conf.Values["auth_url"])); err != nil {
+			return nil, err
+		}
+	}
 	return c.vimCall(ctx, request{method: http.MethodPut, path: vimsPath + "/" + seg(id) + ".json", body: NewObject().Set("vim", vim)})
+}
+
+// sameCluster refuses the credentials of another cluster than the VIM's, whose auth_url cannot be changed.
+func (c *Client) sameCluster(ctx context.Context, id, authURL string) error {
+	vim, err := c.vimCall(ctx, request{method: http.MethodGet, path: vimsPath + "/" + seg(id) + ".json"})
+	if err != nil {
+		return err
+	}
+	if at := vim.Text("auth_url"); strings.TrimRight(at, "/") != strings.TrimRight(authURL, "/") {
+		return &InputError{Reason: fmt.Sprintf("the kubeconfig is of the API server %s, the VIM is at %s. If they are the same, say auth_url: %s "+
+			"in a --config-file beside --kubeconfig; if not, register the other as a VIM of its own", authURL, at, at)}
+	}
+	return nil
+}
+
+// vimConfiguration reads what a change names: a configuration file, a kubeconfig, or both. imported tells whether there was
+// a kubeconfig.
+func (c *Client) vimConfiguration(ch VIMChange) (conf *Object, imported bool, err error) {
+	conf = NewObject()
+	if ch.ConfigFile != "" {
+		if conf, err = readYAMLFile(ch.ConfigFile); err != nil {
+			return nil, false, err
+		}
+	}
+	path, context := ch.Kubeconfig, ch.Context
+	if named, ok := conf.Get("kubeconfig"); ok && path == "" {
+		if path = scalar(named); path == "" {
+			return nil, false, &InputError{Reason: ch.ConfigFile + ": kubeconfig names no file"}
+		}
+		if rest, ok := strings.CutPrefix(path, "~/"); ok { // no shell has seen it
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return nil, false, fmt.Errorf("find %s: %w", path, err)
+			}
+			path = filepath.Join(home, rest)
+		} else if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(ch.ConfigFile), path)
+		}
+	}
+	if path == "" {
+		if ch.Context != "" || ch.Namespace != "" || ch.SkipVerify {
+			return nil, false, &InputError{Reason: "--context, --namespace and --insecure-skip-tls-verify go with --kubeconfig"}
+		}
+		if conf.Values["type"] == "kubernetes" {
+			conf.Delete("cert_verify") // python-tackerclient does not know it there; ssl_ca_cert: None says the same
+		}
+		return conf, false, nil
+	}
+	if kind, ok := conf.Get("type"); ok && kind != "kubernetes" {
+		return nil, false, &InputError{Reason: fmt.Sprintf("%s: a VIM of type %s has no kubeconfig", ch.ConfigFile, text(kind))}
+	}
+	if named, ok := conf.Get("context"); ok && context == "" {
+		context = scalar(named)
+	}
+	conf.Delete("kubeconfig")
+	conf.Delete("context")
+	unverified := ch.SkipVerify
+	if v, ok := conf.Get("cert_verify"); ok {
+		unverified = unverified || strings.EqualFold(text(v), "false")
+	}
+	file, err := readKubeconfig(path, c.now)
+	if err != nil {
+		return nil, false, err
+	}
+	out, err := file.imported(context, conf, unverified)
+	if err != nil {
+		return nil, false, err
+	}
+	out.Merge(conf)
+	if ch.Namespace != "" {
+		out.Set("project_name", ch.Namespace)
+	}
+	if ch.SkipVerify {
+		out.Set("cert_verify", "False")
+	}
+	return out, true, nil
 }
 
 func (ch VIMChange) lay(vim *Object) {
@@ -180,8 +278,8 @@ func (c *Client) FindVIM(ctx context.Context, nameOrID string) (string, error) {
 	return "", fmt.Errorf("Multiple vim matches found for name '%s', use an ID to be more specific.", nameOrID)
 }
 
-// readVIMFile reads the YAML file of a VIM with the order of its keys.
-func readVIMFile(path string) (*Object, error) {
+// readYAMLFile reads a YAML file of keys and values, with the order of the keys.
+func readYAMLFile(path string) (*Object, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, &InputError{Reason: fmt.Sprintf("File %s does not exist or user does not have read privileges to it", path)}
@@ -193,7 +291,8 @@ func readVIMFile(path string) (*Object, error) {
 	if len(doc.Content) == 0 {
 		return nil, &InputError{Reason: "The parameter file is empty"}
 	}
-	v, err := fromYAML(doc.Content[0], 0)
+	left := maxNodes
+	v, err := fromYAML(doc.Content[0], 0, &left)
 	if err != nil {
 		return nil, &InputError{Reason: fmt.Sprintf("%s: %v", path, err)}
 	}
@@ -204,17 +303,21 @@ func readVIMFile(path string) (*Object, error) {
 	return o, nil
 }
 
-func fromYAML(n *yaml.Node, depth int) (any, error) {
-	if depth > 50 {
+// maxNodes bounds what aliases may make of a YAML file.
+const maxNodes = 100_000
+
+// fromYAML returns what a node holds; left is how many nodes there may be yet.
+func fromYAML(n *yaml.Node, depth int, left *int) (any, error) {
+	if *left--; depth > 50 || *left < 0 {
 		return nil, fmt.Errorf("line %d: nested too deeply", n.Line)
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		return fromYAML(n.Alias, depth+1)
+		return fromYAML(n.Alias, depth+1, left)
 	case yaml.MappingNode:
 		o := NewObject()
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			v, err := fromYAML(n.Content[i+1], depth+1)
+			v, err := fromYAML(n.Content[i+1], depth+1, left)
 			if err != nil {
 				return nil, err
 			}
@@ -224,7 +327,7 @@ func fromYAML(n *yaml.Node, depth int) (any, error) {
 	case yaml.SequenceNode:
 		list := []any{}
 		for _, e := range n.Content {
-			v, err := fromYAML(e, depth+1)
+			v, err := fromYAML(e, depth+1, left)
 			if err != nil {
 				return nil, err
 			}
@@ -304,12 +407,22 @@ func vimBody(conf, vim *Object) error {
 		cred.Set("username", conf.Values["username"]).Set("password", conf.Values["password"])
 	case conf.Values["bearer_token"] != nil:
 		cred.Set("bearer_token", conf.Values["bearer_token"])
+	case conf.Values["client_cert"] != nil && conf.Values["client_key"] != nil:
 	default:
 		return fmt.Errorf("username and password or bearer_token must be provided")
 	}
 	if kind == "kubernetes" {
-		if ca := conf.Values["ssl_ca_cert"]; ca != nil && ca != "" {
-			cred.Set("ssl_ca_cert", ca)
+		for _, k := range []string{"client_cert", "client_key", "ssl_ca_cert"} {
+			if v := conf.Values[k]; v != nil && v != "" {
+				cred.Set(k, v)
+			}
+		}
+		if v, ok := conf.Get("cert_verify"); ok {
+			verify := text(v)
+			if verify != "True" && verify != "False" {
+				return fmt.Errorf("Supported cert_verify types: True, False")
+			}
+			cred.Set("cert_verify", verify)
 		}
 	}
 	vim.Set("auth_cred", cred)

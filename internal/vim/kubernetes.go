@@ -18,8 +18,9 @@ import (
 
 // Kubernetes logs in to an API server with a bearer token, a user name and password (HTTP basic, or OpenID Connect when
 // oidc_token_url is there), a client certificate, or several of them, and lists the namespaces. When it may not list
-// them, the VIM's own namespace (vim_project.name) stands for them. An ssl_ca_cert of "None" is the operator's choice
-// not to verify the server; without the key, the system's authorities count.
+// them, the VIM's own namespace (vim_project.name) stands for them. A cert_verify of "False", or an ssl_ca_cert of "None"
+// without a cert_verify of "True", is the operator's choice not to verify the server; else the system's authorities count
+// where there is no ssl_ca_cert.
 type Kubernetes struct{}
 
 // maxAnswer bounds what is read of one answer.
@@ -29,7 +30,7 @@ const maxAnswer = 16 << 20
 func (Kubernetes) Probe(ctx context.Context, v lcm.VIM) (ProbeResult, error) {
 	unverified := no(v.Auth, "cert_verify")
 	if given, ok := v.Auth["ssl_ca_cert"]; ok && (given == nil || given == "" || given == "None") {
-		unverified = true
+		unverified = !yes(v.Auth, "cert_verify")
 	}
 	transport, err := transportFor(v, !unverified)
 	if err != nil {

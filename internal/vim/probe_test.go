@@ -228,6 +228,8 @@ func TestKubernetesProbe(t *testing.T) {
 		{name: "authority on one line", auth: map[string]any{"bearer_token": "t0ken", "ssl_ca_cert": strings.ReplaceAll(ca, "\n", " ")}, regions: all},
 		{name: "system's authorities", auth: map[string]any{"bearer_token": "t0ken"}, kind: lcm.KindUnavailable, says: "certificate"},
 		{name: "explicitly not verified", auth: map[string]any{"bearer_token": "t0ken", "cert_verify": "False"}, regions: all},
+		{name: "explicitly verified, without authorities", auth: map[string]any{"bearer_token": "t0ken", "cert_verify": "True", "ssl_ca_cert": "None"}, kind: lcm.KindUnavailable, says: "certificate"},
+		{name: "nulls", auth: map[string]any{"bearer_token": nil, "username": nil, "password": nil, "client_cert": cert, "client_key": key, "ssl_ca_cert": ca}, regions: all},
 		{name: "password", auth: map[string]any{"username": "u", "password": "geheim", "bearer_token": "None", "ssl_ca_cert": "None"}, regions: all},
 		{name: "certificate", auth: map[string]any{"client_cert": cert, "client_key": key, "ssl_ca_cert": ca}, regions: all},
 		{name: "half a certificate", auth: map[string]any{"client_cert": cert, "ssl_ca_cert": ca}, kind: lcm.KindInvalid, says: "client_cert and client_key"},

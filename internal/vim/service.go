@@ -119,6 +119,9 @@ func (s *Service) Register(ctx context.Context, sc lcm.Scope, v lcm.VIM) (*lcm.V
 	if v.AuthURL, err = authURL(v.Type, v.AuthURL); err != nil {
 		return nil, err
 	}
+	if v.Type == lcm.VimKubernetes {
+		v.Auth, v.Extra = withCertificate(v.Auth, v.Extra)
+	}
 	v.Status, v.Version = lcm.VimPending, 1
 	v.Created, v.Updated = s.cfg.Now().UTC().Truncate(time.Microsecond), time.Time{}
 	if err := storable(v); err != nil {
@@ -233,6 +236,9 @@ func (s *Service) update(ctx context.Context, sc lcm.Scope, id string, c lcm.VIM
 	if err := storable(*v); err != nil {
 		return nil, err
 	}
+	if v.Type == lcm.VimKubernetes {
+		c.Auth, c.Extra = withCertificate(c.Auth, c.Extra)
+	}
 	v.Extra = merge(v.Extra, c.Extra)
 	if _, err := v.Limits(); err != nil {
 		return nil, err
@@ -240,7 +246,7 @@ func (s *Service) update(ctx context.Context, sc lcm.Scope, id string, c lcm.VIM
 	keystoneProject := text(before.Auth, "project_id")
 	if len(c.Auth) > 0 || len(c.Project) > 0 {
 		if v.Type == lcm.VimKubernetes {
-			dropOther(v.Auth, c.Auth)
+			v.Auth, c.Auth = replaced(v.Auth, c.Auth)
 		}
 		v.Auth, v.Project = merge(v.Auth, c.Auth), merge(v.Project, c.Project)
 		prober, err := s.prober(v.Type)
@@ -262,17 +268,6 @@ func (s *Service) update(ctx context.Context, sc lcm.Scope, id string, c lcm.VIM
 	}
 	shown.Version = v.Version
 	return shown, nil
-}
-
-// dropOther drops a cluster's stored token when user name and password come, and the other way round.
-func dropOther(stored, change map[string]any) {
-	switch {
-	case text(change, "bearer_token") != "" && text(change, "bearer_token") != Mask:
-		delete(stored, "username")
-		delete(stored, "password")
-	case text(change, "username") != "" && text(change, "password") != "" && text(change, "password") != Mask:
-		delete(stored, "bearer_token")
-	}
 }
 
 // merge returns stored with the keys of change laid over it, masked values left out.
@@ -403,6 +398,18 @@ func no(m map[string]any, key string) bool {
 		return !v
 	case string:
 		return strings.EqualFold(v, "false")
+	default:
+		return false
+	}
+}
+
+// yes tells whether an attribute says yes.
+func yes(m map[string]any, key string) bool {
+	switch v := m[key].(type) {
+	case bool:
+		return v
+	case string:
+		return strings.EqualFold(v, "true")
 	default:
 		return false
 	}

@@ -191,4 +191,5 @@ func variantOf(t *testing.T, name, vnfdID string, overlays ...map[string][]byte)
 var descriptorIDs = map[string]string{
 	"kubernetes-cluster": "0b2e6f0a-6d3c-4c55-9d2f-6a6f1c9e7a01",
 	"multi-port":         "5c1d9a64-0f0b-4b73-8d0e-3f7b2a8e9b02",
+	"web-cnf":            "8e3f1c27-4b58-4d0a-a6c1-2d9b7f5e6c03",
 }

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -13,9 +15,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
+	kubelab "github.com/seed-f1a0ccf1/vnfm/test/labs/kubernetes/lab"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := errors.Join(harness.Cleanup(), kubelab.Cleanup()); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
 
 // testTime is how long a test of this package may take in all.
 const testTime = 8 * time.Minute
@@ -30,10 +40,18 @@ type lab struct {
 	said   *transcript
 }
 
-// transcript is all that the clients of a lab have printed.
+// transcript is all that the clients of a lab have printed, and what they must not.
 type transcript struct {
-	mu   sync.Mutex
-	text strings.Builder
+	mu      sync.Mutex
+	text    strings.Builder
+	secrets []string
+}
+
+// hide adds secrets to those that nothing may show.
+func (s *transcript) hide(secrets ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.secrets = append(s.secrets, secrets...)
 }
 
 func (s *transcript) add(text string) {
@@ -78,6 +96,12 @@ func (l *lab) checkNothingLeft(t *testing.T) {
 	if diff := cmp.Diff(l.before, held(l.Cluster)); diff != "" {
 		t.Errorf("the cloud does not hold what it held at first (- first, + now):\n%s", diff)
 	}
+	l.checkNoFiles(t)
+}
+
+// checkNoFiles checks that the nodes have left no temporary files.
+func (l *lab) checkNoFiles(t *testing.T) {
+	t.Helper()
 	files, err := os.ReadDir(l.Temp())
 	if err != nil || len(files) > 0 {
 		t.Errorf("temporary files are left: %v (error: %v)", files, err)
@@ -95,7 +119,7 @@ const (
 func (l *lab) checkNoSecrets(t *testing.T) {
 	t.Helper()
 	for where, text := range map[string]string{"output of the clients": l.said.String(), "log": l.Logs()} {
-		for _, secret := range []string{harness.Password, vmSecret, proxySecret, wrongSecret} {
+		for _, secret := range append([]string{harness.Password, vmSecret, proxySecret, wrongSecret}, l.said.secrets...) {
 			if n := strings.Index(text, secret); n >= 0 {
 				t.Errorf("the %s holds the secret %s: …%s…", where, secret, text[max(0, n-200):min(len(text), n+len(secret)+50)])
 			}
