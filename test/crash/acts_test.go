@@ -4,33 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
-	"github.com/seed-f1a0ccf1/vnfm/deploy"
-	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim"
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
-)
-
-// sample is a VNF package to run operations of.
-type sample struct {
-	name, flavour string
-	servers       int    // of its first level
-	aspect        string // that is scaled
-	vdu           string // of which a VNFC is healed
-	cp            string // that is moved from network to network
-	upload        string // the package that is onboarded beside it
-}
-
-var (
-	// cluster brings images of its own.
-	cluster = sample{"kubernetes-cluster", "complex", 5, "worker_instance", "workerNode", "workerNode_CP2", "multi-port"}
-	// multiPort has volumes, and many ports on networks of its own and of others.
-	multiPort = sample{"multi-port", "default", 3, "gateway_group", "gateway", "gateway_CP1", "kubernetes-cluster"}
 )
 
 // shape is how an instance is between two acts.
@@ -41,26 +21,13 @@ const (
 	whole     shape = "instantiated"
 	larger    shape = "scaled out"
 	stopped   shape = "stopped"
-	waiting   shape = "waiting for its stack"
+	waiting   shape = "waiting for the VIM"
 	canceled  shape = "canceled"
 	failedUp  shape = "INSTANTIATE failed"
 	failedOut shape = "SCALE out failed"
 	left      shape = "given up"
+	given     shape = "given another package"
 )
-
-// serversIn is how many servers an instance in a shape has; false when that is a matter of time.
-func (p sample) serversIn(s shape) (int, bool) {
-	switch s {
-	case nothing:
-		return 0, true
-	case whole, stopped:
-		return p.servers, true
-	case larger:
-		return p.servers + 1, true
-	default:
-		return 0, false
-	}
-}
 
 // act is something that is asked of an instance in one shape and leaves it in another.
 type act struct {
@@ -71,14 +38,16 @@ type act struct {
 	states    []sol003.LcmOperationState // that the op occ enters
 	prepare   func(ctx context.Context, l *lane, s *subject) error
 	ask       func(ctx context.Context, l *lane, s *subject) (string, error)
-	over      func(l *lane)      // puts right again what prepare has done
-	until     string             // the step to wait for, instead of the end
-	points    []string           // at which a node dies; nil: all that are passed
-	plain     bool               // no node dies
-	midst     string             // of the points, the one that is passed when a request to the VIM that hangs is cut off
-	kept      func(have int) int // how many of its servers stay; nil: not to be foreseen
-	anew      bool               // whoever takes over ends an update of the stack that is under way, and asks for another
-	short     bool               // it may have ended, or be run by another, when whoever has accepted it dies
+	over      func(ctx context.Context, l *lane) error               // puts right again what prepare has done
+	armed     func(ctx context.Context, l *lane, point string) error // has the ask be what a point is passed after
+	until     string                                                 // the step to wait for, instead of the end
+	points    []string                                               // at which a node dies; nil: all that are passed
+	chance    string                                                 // which points are passed by chance, by how they begin
+	plain     bool                                                   // no node dies
+	kept      func(have int) int                                     // how many of its members stay; nil: not to be foreseen
+	free      string                                                 // of what must not come twice, the kind that here may
+	like      bool                                                   // it is like another act, and nodes die at what has an effect only
+	short     bool                                                   // it may have ended, or be run by another, when whoever has accepted it dies
 }
 
 // The states that an op occ goes through.
@@ -98,9 +67,6 @@ const (
 	terminate   = "TERMINATE"
 )
 
-// stackWaited is the point at which a node has looked at a stack that it waits for.
-const stackWaited = "INSTANTIATE/infra:stack-wait/after"
-
 // asks makes an ask of a task of the instance.
 func asks(task string, body func(l *lane, s *subject) any) func(context.Context, *lane, *subject) (string, error) {
 	return func(ctx context.Context, l *lane, s *subject) (string, error) {
@@ -115,10 +81,6 @@ func recovers(task string, body any) func(context.Context, *lane, *subject) (str
 	}
 }
 
-func askInstantiate(ctx context.Context, l *lane, s *subject) (string, error) {
-	return l.api().Instantiate(ctx, s.id, l.vim, deploy.InstantiateRequest(l.sample.name, l.sample.flavour))
-}
-
 func askScale(kind sol003.ScaleVnfRequestType) func(context.Context, *lane, *subject) (string, error) {
 	return asks("scale", func(l *lane, _ *subject) any {
 		return sol003.ScaleVnfRequest{Type: kind, AspectId: l.sample.aspect, NumberOfSteps: 1}
@@ -128,22 +90,6 @@ func askScale(kind sol003.ScaleVnfRequestType) func(context.Context, *lane, *sub
 func askOperate(state sol003.VnfOperationalState) func(context.Context, *lane, *subject) (string, error) {
 	return asks("operate", func(*lane, *subject) any { return sol003.OperateVnfRequest{ChangeStateTo: state} })
 }
-
-// serverFails has the next server that is created fail.
-func serverFails(_ context.Context, l *lane, _ *subject) error {
-	l.Sim.Cloud.AddFault(vimsim.Fault{
-		ID: "server", ResourceType: "OS::Nova::Server", Action: "create", Effect: vimsim.EffectFail, Times: 1, Reason: "the test's own",
-	})
-	return nil
-}
-
-// serversHang has servers take for ever.
-func serversHang(_ context.Context, l *lane, _ *subject) error {
-	l.Sim.Cloud.SetLatency(map[string]time.Duration{"OS::Nova::Server": time.Hour})
-	return nil
-}
-
-func normalAgain(l *lane) { l.Sim.Cloud.SetLatency(latency) }
 
 // pick chooses the VNFC to heal, and keeps it when the request is to be made again.
 func pick(ctx context.Context, l *lane, s *subject) error {
@@ -160,147 +106,9 @@ func pick(ctx context.Context, l *lane, s *subject) error {
 	return fmt.Errorf("there is no VNFC of VDU %s", l.sample.vdu)
 }
 
-// nextNetwork chooses the other network.
-func nextNetwork(_ context.Context, _ *lane, s *subject) error {
-	s.network = map[string]string{"": "net_mgmt", "net_mgmt": "net0", "net0": "net_mgmt"}[s.network]
-	return nil
-}
-
-// moved is the request that puts the sample's connection point onto the chosen network.
-func moved(l *lane, s *subject) any {
-	return sol003.ChangeExtVnfConnectivityRequest{ExtVirtualLinks: []sol003.ExtVirtualLinkData{{
-		Id: "link-to-" + s.network, ResourceId: s.network, ExtCps: []sol003.VnfExtCpData{{
-			CpdId: l.sample.cp, CpConfig: []sol003.VnfExtCpConfig{{CpProtocolData: []sol003.CpProtocolData{{LayerProtocol: sol003.LayerProtocolIPOverEthernet}}}},
-		}},
-	}}}
-}
-
 func all(have int) int  { return have }
 func none(int) int      { return 0 }
 func less(have int) int { return have - 1 }
-
-// acts are all there are, those of a life without failures first, in their order.
-var acts = []act{
-	{name: instantiate, from: nothing, to: whole, operation: sol003.LcmOperationTypeInstantiate, states: toCompleted, ask: askInstantiate, kept: none},
-	{
-		name: scaleOut, from: whole, to: larger, operation: sol003.LcmOperationTypeScale, states: toCompleted,
-		ask: askScale(sol003.ScaleVnfRequestTypeOut), kept: all,
-	},
-	{
-		name: scaleIn, from: larger, to: whole, operation: sol003.LcmOperationTypeScale, states: toCompleted,
-		ask: askScale(sol003.ScaleVnfRequestTypeIn), kept: less,
-	},
-	{
-		name: healOne, from: whole, to: whole, operation: sol003.LcmOperationTypeHeal, states: toCompleted, prepare: pick,
-		ask: asks("heal", func(_ *lane, s *subject) any {
-			return sol003.HealVnfRequest{Cause: "a test", VnfcInstanceId: []string{s.patient}}
-		}), kept: less,
-	},
-	{
-		name: "HEAL of the whole", from: whole, to: whole, operation: sol003.LcmOperationTypeHeal, states: toCompleted,
-		ask: asks("heal", func(*lane, *subject) any { return sol003.HealVnfRequest{Cause: "a test"} }), kept: none,
-	},
-	{
-		name: "CHANGE_EXT_CONN", from: whole, to: whole, operation: sol003.LcmOperationTypeChangeExtConn, states: toCompleted,
-		prepare: nextNetwork, ask: asks("change_ext_conn", moved), kept: all,
-	},
-	{
-		name: "OPERATE stop", from: whole, to: stopped, operation: sol003.LcmOperationTypeOperate, states: toCompleted,
-		ask: askOperate(sol003.VnfOperationalStateStopped), kept: all,
-	},
-	{
-		name: "OPERATE start", from: stopped, to: whole, operation: sol003.LcmOperationTypeOperate, states: toCompleted,
-		ask: askOperate(sol003.VnfOperationalStateStarted), kept: all,
-	},
-	{
-		name: modify, from: whole, to: whole, operation: sol003.LcmOperationTypeModifyInfo, states: again, kept: all, short: true,
-		prepare: func(_ context.Context, _ *lane, s *subject) error {
-			s.description = fmt.Sprintf("the description of %d op occs", len(s.history))
-			return nil
-		},
-		ask: func(ctx context.Context, l *lane, s *subject) (string, error) {
-			return l.api().Modify(ctx, s.id, map[string]any{"vnfInstanceDescription": s.description})
-		},
-	},
-	{
-		name: terminate, from: whole, to: nothing, operation: sol003.LcmOperationTypeTerminate, states: toCompleted, kept: none,
-		ask: func(ctx context.Context, l *lane, s *subject) (string, error) { return l.api().Terminate(ctx, s.id) },
-	},
-
-	// What fails, is canceled, tried again, undone and given up.
-	{
-		name: "INSTANTIATE that fails", from: nothing, to: failedUp, operation: sol003.LcmOperationTypeInstantiate, states: toFailedTemp,
-		prepare: serverFails, ask: askInstantiate, plain: true,
-	},
-	{
-		name: "rollback of INSTANTIATE", from: failedUp, to: nothing, operation: sol003.LcmOperationTypeInstantiate, again: true, states: toRolledBack,
-		ask: recovers("rollback", nil),
-	},
-	{
-		name: "INSTANTIATE that waits", from: nothing, to: waiting, operation: sol003.LcmOperationTypeInstantiate, states: toCompleted[:2],
-		prepare: serversHang, ask: askInstantiate, until: "infra:stack-wait", plain: true,
-	},
-	{
-		name: "cancel of INSTANTIATE", from: waiting, to: canceled, operation: sol003.LcmOperationTypeInstantiate, again: true,
-		states: toFailedTemp[2:], ask: recovers("cancel", map[string]any{"cancelMode": sol003.CancelModeTypeForceful}),
-		over: normalAgain, short: true, points: []string{"CANCEL/accept/before", "CANCEL/accept/after", stackWaited}, midst: stackWaited,
-	},
-	{
-		name: "rollback of what was canceled", from: canceled, to: nothing, operation: sol003.LcmOperationTypeInstantiate, again: true,
-		states: toRolledBack, ask: recovers("rollback", nil), plain: true,
-	},
-	{
-		name: "fail of INSTANTIATE", from: failedUp, to: left, operation: sol003.LcmOperationTypeInstantiate, again: true,
-		states: []sol003.LcmOperationState{sol003.LcmOperationStateFailed}, ask: recovers("fail", nil),
-	},
-	{
-		name: "INSTANTIATE over what was left", from: left, to: whole, operation: sol003.LcmOperationTypeInstantiate, states: toCompleted,
-		ask: askInstantiate, plain: true,
-	},
-	{
-		name: "retry of INSTANTIATE", from: failedUp, to: whole, operation: sol003.LcmOperationTypeInstantiate, again: true, states: again,
-		ask: recovers("retry", nil),
-	},
-	{
-		name: "SCALE out that fails", from: whole, to: failedOut, operation: sol003.LcmOperationTypeScale, states: toFailedTemp,
-		prepare: serverFails, ask: askScale(sol003.ScaleVnfRequestTypeOut), plain: true, kept: all,
-	},
-	{
-		name: "rollback of SCALE out", from: failedOut, to: whole, operation: sol003.LcmOperationTypeScale, again: true, states: toRolledBack,
-		ask: recovers("rollback", nil), anew: true,
-	},
-	{
-		name: "retry of SCALE out", from: failedOut, to: larger, operation: sol003.LcmOperationTypeScale, again: true, states: again,
-		ask: recovers("retry", nil),
-	},
-}
-
-func actOf(name string) *act {
-	n := slices.IndexFunc(acts, func(a act) bool { return a.name == name })
-	return &acts[n]
-}
-
-// way returns the shortest way from one shape to another.
-func way(from, to shape) []*act {
-	type reached struct {
-		in  shape
-		way []*act
-	}
-	seen := map[shape]bool{from: true}
-	for queue := []reached{{from, nil}}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		if at.in == to {
-			return at.way
-		}
-		for n := range acts {
-			if a := &acts[n]; a.from == at.in && !seen[a.to] {
-				seen[a.to] = true
-				queue = append(queue, reached{a.to, append(slices.Clone(at.way), a)})
-			}
-		}
-	}
-	panic("crash: no act leads from " + string(from) + " to " + string(to))
-}
 
 // subject is an instance that acts are done to.
 type subject struct {
@@ -312,11 +120,11 @@ type subject struct {
 
 	fence int64 // under which the newest act was accepted
 
-	// As it was before the newest act.
-	mark    int64    // in the VIM's journal
-	servers []string // the VIM's
+	before *sight // of the VIM, before the newest act
 
 	patient, network, description string
+
+	content string // what the VNF's package has the VNF be, of those that there are
 }
 
 // String says where an instance stands, for messages.
@@ -324,21 +132,18 @@ func (s *subject) String() string {
 	return fmt.Sprintf("instance %s, %s, newest op occ %s", s.id, s.shape, s.op)
 }
 
-// look remembers the VIM as it is before an act.
-func (s *subject) look(l *lane) { s.mark, s.servers = l.mark(), l.servers() }
-
 // create makes an instance.
 func (l *lane) create(ctx context.Context) (*subject, error) {
 	vnf, err := l.api().CreateInstance(ctx, l.vnfd)
 	if err != nil {
 		return nil, err
 	}
-	return &subject{id: vnf.Id, shape: nothing, history: []string{string(sol003.NotificationTypeVnfIdentifierCreation)}}, nil
+	return &subject{id: vnf.Id, shape: nothing, content: l.content, history: []string{string(sol003.NotificationTypeVnfIdentifierCreation)}}, nil
 }
 
 // bring has an instance come into a shape without deaths.
 func (l *lane) bring(ctx context.Context, s *subject, to shape) error {
-	for _, a := range way(s.shape, to) {
+	for _, a := range l.way(s.shape, to) {
 		if _, err := l.perform(ctx, s, a, ""); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
@@ -388,7 +193,9 @@ func (l *lane) begin(ctx context.Context, s *subject, a *act, point string) (end
 	if s.fence, err = l.fence(ctx, s, a); err != nil {
 		return nil, err
 	}
-	s.look(l)
+	if s.before, err = l.vim.look(ctx, s); err != nil {
+		return nil, err
+	}
 	var op string
 	if point == "" {
 		op, err = a.ask(ctx, l, s)
@@ -420,7 +227,7 @@ func (l *lane) finish(ctx context.Context, s *subject, a *act) error {
 		s.network = ""
 	}
 	if a.over != nil {
-		a.over(l)
+		return a.over(ctx, l)
 	}
 	return nil
 }
@@ -465,9 +272,8 @@ func (l *lane) dieAt(ctx context.Context, s *subject, a *act, point string) (*en
 	if e.changes, err = l.watch(ctx, query, s.id, watched); err != nil {
 		return nil, err
 	}
-	if point == a.midst {
-		l.Sim.Cloud.AddFault(vimsim.Fault{ID: "look", ResourceType: "heat", Action: "get", Effect: vimsim.EffectHang, Times: 1})
-		if err := harness.Await(ctx, "a request hangs", func(context.Context) (bool, error) { return len(l.Sim.Cloud.Faults()) == 0, nil }); err != nil {
+	if a.armed != nil {
+		if err := a.armed(ctx, l, point); err != nil {
 			return e, err
 		}
 	}
@@ -581,8 +387,9 @@ func (l *lane) judgeDeath(ctx context.Context, s *subject, a *act, end *ending, 
 	return nil
 }
 
-// effects returns those of the points that a request, or a step with an effect, passes.
-func effects(points []string) []string {
+// some leaves out points: of calls that change the VIM those after it when the only node dies, and those before it when one of
+// several does; with effects all those but what a request passes, a step with an effect, and such calls.
+func some(points []string, alone, effects bool) []string {
 	recorded := map[string]bool{}
 	for _, p := range points {
 		if step, ok := strings.CutSuffix(p, "/recorded"); ok {
@@ -590,17 +397,14 @@ func effects(points []string) []string {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(points), func(p string) bool {
-		step := p[:strings.LastIndexByte(p, '/')]
-		return !strings.HasSuffix(step, "/accept") && !recorded[step] && !strings.HasPrefix(p, "notify/") && p != stackWaited
+		at := strings.LastIndexByte(p, '/')
+		step, side := p[:at], p[at+1:]
+		switch {
+		case strings.HasPrefix(p, "call:"):
+			return alone != (side == "before")
+		case effects:
+			return !strings.HasSuffix(step, "/accept") && !recorded[step] && !strings.HasPrefix(p, "notify/")
+		}
+		return false
 	})
-}
-
-// latency is how long simulated servers take when nothing else is said.
-var latency = map[string]time.Duration{"OS::Nova::Server": serverLatency}
-
-// slowly has simulated servers take longer.
-func (l *lane) slowly(d time.Duration) {
-	slow := maps.Clone(latency)
-	slow["OS::Nova::Server"] = d
-	l.Sim.Cloud.SetLatency(slow)
 }

@@ -61,7 +61,7 @@ const waitingStack = 4 * time.Second
 // cutLane is a lane of two nodes, over a database server of its own when env names one.
 func cutLane(t *testing.T, env ...string) *lane {
 	t.Helper()
-	l, err := newLane(t.Context(), t.TempDir(), 2, cluster, false, env...)
+	l, err := newLane(t.Context(), t.TempDir(), stacks, 2, cluster, false, env...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,17 +94,14 @@ func (l *lane) referenceOf(ctx context.Context, names ...string) (reference, err
 		return nil, err
 	}
 	for _, name := range names {
-		a := actOf(name)
+		a := l.act(name)
 		if err := l.bring(ctx, s, a.from); err != nil {
 			return nil, err
 		}
 		if _, err := l.perform(ctx, s, a, ""); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if ref[name], err = l.trace(ctx, s, a); err != nil {
-			return nil, err
-		}
-		if err := l.expect(s, a, ref[name]); err != nil {
+		if ref[name], err = l.expect(ctx, s, a); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -129,7 +126,7 @@ func (l *lane) cutDuringWaits(t *testing.T, cut func(t *testing.T)) {
 		t.Fatal(err)
 	}
 	for _, c := range cutAt {
-		a := actOf(c.act)
+		a := l.act(c.act)
 		if err := l.bring(ctx, s, a.from); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +139,7 @@ func (l *lane) cutDuringWaits(t *testing.T, cut func(t *testing.T)) {
 			t.Fatalf("after %s: %s: %v", a.name, s, err)
 		}
 	}
-	a := actOf(terminate)
+	a := l.act(terminate)
 	if err := l.bring(ctx, s, a.from); err != nil {
 		t.Fatal(err)
 	}

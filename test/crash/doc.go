@@ -12,4 +12,8 @@
 // finds the points (VNFM_CRASH_POINTS) and what the act leaves behind. Then instances live through act after act, a
 // node dying in each, and after each the VIM, the op occ, its journal, its triggers, the instance, the outbox and a
 // subscriber are compared with what there should be.
+//
+// The kinds of VIM are stages (stage_test.go): a simulated OpenStack for each lane, and one real Kubernetes control plane, of
+// which each lane has a namespace that others' objects are in, too. On the latter, nodes die also before and after each call
+// that changes something there; what is watched is whether anything has come twice, and whether anything of others has changed.
 package crash

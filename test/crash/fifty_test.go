@@ -22,7 +22,7 @@ func TestFiftyAtOnce(t *testing.T) {
 	const many = 50
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	l, err := newLane(ctx, t.TempDir(), 3, cluster, false)
+	l, err := newLane(ctx, t.TempDir(), stacks, 3, cluster, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +43,15 @@ func TestFiftyAtOnce(t *testing.T) {
 	pgLog := filepath.Join(filepath.Dir(data), "postgres.log")
 	logged := fileSize(t, pgLog)
 
-	up, down := actOf(instantiate), actOf(terminate)
+	vim := &simulated{l.Cluster}
+	up, down := l.act(instantiate), l.act(terminate)
 	subjects := make([]*subject, many)
 	for i := range subjects {
 		if subjects[i], err = l.create(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	since := l.mark()
+	since := vim.mark()
 	took := l.allAtOnce(ctx, t, subjects, up)
 	t.Logf("%d INSTANTIATEs of flavour %s by 3 nodes: %.1f s, %.0f a minute", many, l.flavour, took.Seconds(), many/took.Minutes())
 
@@ -58,7 +59,7 @@ func TestFiftyAtOnce(t *testing.T) {
 	for kind, n := range ref[instantiate].VIM {
 		want[kind] = l.empty[kind] + many*(n-l.empty[kind])
 	}
-	if d := cmp.Diff(want, l.counts()); d != "" {
+	if d := cmp.Diff(want, vim.counts()); d != "" {
 		t.Errorf("the VIM does not hold %d instances (-want +got):\n%s", many, d)
 	}
 	if want["stacks"] != many || want["servers"] != 5*many {
@@ -83,7 +84,7 @@ func TestFiftyAtOnce(t *testing.T) {
 		t.Errorf("there is not one stack an instance (-want +got):\n%s", d)
 	}
 	for kind, n := range ref[instantiate].Requests {
-		if got := l.requests(since)[kind]; got != many*n {
+		if got := vim.requests(since)[kind]; got != many*n {
 			t.Errorf("%d requests %s succeeded, want %d", got, kind, many*n)
 		}
 	}
@@ -109,7 +110,7 @@ func TestFiftyAtOnce(t *testing.T) {
 	took = l.allAtOnce(ctx, t, subjects, down)
 	t.Logf("%d TERMINATEs by 3 nodes: %.1f s, %.0f a minute", many, took.Seconds(), many/took.Minutes())
 	judge(down)
-	if d := cmp.Diff(l.empty, l.counts()); d != "" {
+	if d := cmp.Diff(l.empty, vim.counts()); d != "" {
 		t.Errorf("something is left in the VIM (-want +got):\n%s", d)
 	}
 	for _, s := range subjects {

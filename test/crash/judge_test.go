@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -16,62 +14,71 @@ import (
 
 // trace is what an act leaves behind.
 type trace struct {
-	VIM      map[string]int // how many things of each kind the VIM holds
-	Stack    string         // the stack's status, whatever it was that came to it
-	Steps    []string       // the journal's lines
-	Requests map[string]int // to the VIM, of the kinds that must not come twice
-	Kept     int            // servers from before it
+	VIM      map[string]int    // how many things of each kind the VIM holds
+	Stack    string            // the status of the whole
+	Things   map[string]string // what has become of each of those that are looked at one by one
+	Steps    []string          // the journal's lines
+	Requests map[string]int    // what came to the VIM, of the kinds that must not come twice
+	Kept     int               // servers or pods from before it
 }
 
 // reference is what acts leave behind when nobody dies, by name.
 type reference map[string]*trace
 
 // trace looks at what the newest act has left behind.
-func (l *lane) trace(ctx context.Context, s *subject, a *act) (*trace, error) {
-	t := &trace{Requests: l.requests(s.mark)}
-	if a.anew {
-		delete(t.Requests, "heat update")
-	}
+func (l *lane) trace(ctx context.Context, s *subject, a *act) (*trace, *sight, error) {
 	lines, err := l.journal(ctx, s.op)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := l.vim.look(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &trace{Requests: now.newcomers(s.before)}
+	delete(t.Requests, a.free)
 	for _, line := range lines {
 		t.Steps = append(t.Steps, line.Name)
 	}
-	if _, stable := l.serversIn(a.to); !stable {
-		return t, err
+	if _, stable := l.vnfcsIn(a.to); !stable {
+		return t, now, nil
 	}
-	t.VIM = l.counts()
-	if s := l.Find(s.id); s != nil {
-		_, t.Stack, _ = strings.Cut(s.Status, "_")
-	}
+	t.VIM, t.Stack, t.Things = now.counts, now.status, now.since(s.before)
 	if a.kept != nil {
-		for _, id := range l.servers() {
-			if slices.Contains(s.servers, id) {
+		for _, id := range now.members {
+			if slices.Contains(s.before.members, id) {
 				t.Kept++
 			}
 		}
 	}
-	return t, err
+	return t, now, nil
 }
 
-// expect sees that what an act without a death has left behind is what it should be.
-func (l *lane) expect(s *subject, a *act, t *trace) error {
-	want, stable := l.serversIn(a.to)
-	switch {
-	case !stable:
-		return nil
-	case t.VIM["servers"] != want:
-		return fmt.Errorf("there are %d servers, want %d", t.VIM["servers"], want)
-	case a.kept != nil && t.Kept != a.kept(len(s.servers)):
-		return fmt.Errorf("of %d servers %d are still there, want %d", len(s.servers), t.Kept, a.kept(len(s.servers)))
-	case a.to == nothing && !cmp.Equal(t.VIM, l.empty):
-		return fmt.Errorf("something is left in the VIM (-want +got):\n%s", cmp.Diff(l.empty, t.VIM))
+// expect looks at what an act without a death has left behind, and sees that it is what it should be.
+func (l *lane) expect(ctx context.Context, s *subject, a *act) (*trace, error) {
+	t, now, err := l.trace(ctx, s, a)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	want, stable := l.membersIn(a.to)
+	if !stable {
+		return t, nil
+	}
+	have := len(s.before.members)
+	switch {
+	case len(now.members) != want:
+		return nil, fmt.Errorf("there are %d servers or pods, want %d", len(now.members), want)
+	case a.kept != nil && t.Kept != a.kept(have):
+		return nil, fmt.Errorf("of %d servers or pods %d are still there, want %d", have, t.Kept, a.kept(have))
+	case a.to == nothing && !cmp.Equal(t.VIM, l.empty):
+		return nil, fmt.Errorf("something is left in the VIM (-want +got):\n%s", cmp.Diff(l.empty, t.VIM))
+	}
+	return t, nil
 }
 
 // judge sees that an act has left behind what the reference has, and that what is known of the instance is so.
 func (l *lane) judge(ctx context.Context, ref reference, s *subject, a *act) error {
-	got, err := l.trace(ctx, s, a)
+	got, now, err := l.trace(ctx, s, a)
 	if err != nil {
 		return err
 	}
@@ -79,12 +86,7 @@ func (l *lane) judge(ctx context.Context, ref reference, s *subject, a *act) err
 	if d := cmp.Diff(ref[a.name], got); d != "" {
 		errs = append(errs, fmt.Errorf("something else than without a death is left behind (-want +got):\n%s", d))
 	}
-	for _, stack := range l.Sim.Cloud.State().Stacks {
-		if stack.Name != "vnflcm_"+s.id && stack.Status != "DELETE_COMPLETE" {
-			errs = append(errs, fmt.Errorf("there is another stack, %s in %s", stack.Name, stack.Status))
-		}
-	}
-	return errors.Join(append(errs, l.judgeOpOcc(ctx, s, a), l.judgeInstance(ctx, s), l.judgeNotifications(ctx, s))...)
+	return errors.Join(append(errs, l.vim.strangers(s), l.judgeOpOcc(ctx, s, a), l.judgeInstance(ctx, s, now), l.judgeNotifications(ctx, s))...)
 }
 
 // judgeOpOcc looks at an act's op occ: its journal, its fence, its triggers.
@@ -104,8 +106,9 @@ func (l *lane) judgeOpOcc(ctx context.Context, s *subject, a *act) error {
 }
 
 // judgeInstance compares what the API says of an instance with what the VIM holds.
-func (l *lane) judgeInstance(ctx context.Context, s *subject) error {
-	if _, stable := l.serversIn(s.shape); !stable {
+func (l *lane) judgeInstance(ctx context.Context, s *subject, now *sight) error {
+	size, stable := l.vnfcsIn(s.shape)
+	if !stable {
 		return nil
 	}
 	vnf, err := l.api().Instance(ctx, s.id)
@@ -121,71 +124,17 @@ func (l *lane) judgeInstance(ctx context.Context, s *subject) error {
 	case s.description != "" && vnf.VnfInstanceDescription != s.description:
 		return fmt.Errorf("the description is %q, want %q", vnf.VnfInstanceDescription, s.description)
 	}
-	state := l.Sim.Cloud.State()
-	var errs []error
-	same := func(what string, want, got []string) {
-		slices.Sort(want)
-		slices.Sort(got)
-		if d := cmp.Diff(want, got); d != "" {
-			errs = append(errs, fmt.Errorf("the instance has other %s than the VIM (-VIM +instance):\n%s", what, d))
-		}
-	}
-	var servers, volumes []string
-	links := map[string]string{} // resource by id of the link port
-	for _, v := range info.VnfcResourceInfo {
-		servers = append(servers, v.ComputeResource.ResourceId)
-	}
-	for _, v := range info.VirtualStorageResourceInfo {
-		volumes = append(volumes, v.StorageResource.ResourceId)
-	}
-	for _, vl := range info.VnfVirtualLinkResourceInfo {
-		for _, p := range vl.VnfLinkPorts {
-			links[p.Id] = p.ResourceHandle.ResourceId
-		}
-	}
-	same("servers", texts(state.Servers, "id"), servers)
-	same("volumes", texts(state.Volumes, "id"), volumes)
-	networks := map[string]string{} // name by id of the port
-	names := map[string]string{}
-	for _, n := range state.Networks {
-		names[fmt.Sprint(n["id"])] = fmt.Sprint(n["name"])
-	}
-	for _, p := range state.Ports {
-		networks[fmt.Sprint(p["id"])] = names[fmt.Sprint(p["network_id"])]
-	}
-	ports := 0
-	for _, v := range info.VnfcResourceInfo {
-		for _, cp := range v.VnfcCpInfo {
-			if cp.VnfLinkPortId == "" {
-				continue
-			}
-			ports++
-			network, there := networks[links[cp.VnfLinkPortId]]
-			if !there {
-				errs = append(errs, fmt.Errorf("connection point %s of VNFC %s has port %q, which the VIM does not have", cp.CpdId, v.Id, links[cp.VnfLinkPortId]))
-			}
-			if cp.CpdId == l.cp && s.network != "" && network != s.network {
-				errs = append(errs, fmt.Errorf("the port of connection point %s of VNFC %s is in network %s, not %s", cp.CpdId, v.Id, network, s.network))
-			}
-		}
-	}
-	if ports != len(links) {
-		errs = append(errs, fmt.Errorf("%d link ports belong to connection points of VNFCs, of %d", ports, len(links)))
-	}
-	running, status, level := sol003.VnfOperationalStateStarted, "ACTIVE", 0
+	errs := []error{l.vim.agrees(l, s, now, vnf)}
+	running, level := sol003.VnfOperationalStateStarted, 0
 	if s.shape == stopped {
-		running, status = sol003.VnfOperationalStateStopped, "SHUTOFF"
+		running = sol003.VnfOperationalStateStopped
 	}
 	if s.shape == larger {
 		level = 1
 	}
-	for _, server := range state.Servers {
-		if server["status"] != status {
-			errs = append(errs, fmt.Errorf("server %v is %v, want %s", server["id"], server["status"], status))
-		}
-	}
-	if info.VnfState != running || len(info.VnfcInfo) != len(servers) {
-		errs = append(errs, fmt.Errorf("the VNF is %s with %d VNFCs, want %s with %d", info.VnfState, len(info.VnfcInfo), running, len(servers)))
+	if info.VnfState != running || len(info.VnfcInfo) != size || len(info.VnfcResourceInfo) != size {
+		errs = append(errs, fmt.Errorf("the VNF is %s with %d VNFCs of %d resources, want %s with %d",
+			info.VnfState, len(info.VnfcInfo), len(info.VnfcResourceInfo), running, size))
 	}
 	for _, v := range info.VnfcInfo {
 		if v.VnfcState != running {
@@ -198,15 +147,6 @@ func (l *lane) judgeInstance(ctx context.Context, s *subject) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// texts returns an attribute of all documents.
-func texts(docs []map[string]any, key string) []string {
-	var out []string
-	for _, d := range docs {
-		out = append(out, fmt.Sprint(d[key]))
-	}
-	return out
 }
 
 // judgeJournal sees that an op occ's steps are in order, each once and, of one that has succeeded, done, and that no trigger
@@ -246,26 +186,6 @@ func (l *lane) journal(ctx context.Context, opOcc string) ([]journalLine, error)
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[journalLine])
-}
-
-// requests counts the VIM's successful requests since a mark, of the kinds that must not come twice.
-func (l *lane) requests(since int64) map[string]int {
-	n := map[string]int{}
-	for _, e := range l.Sim.Cloud.Journal() {
-		if e.Seq <= since || e.Status >= 300 || e.Status == 0 {
-			continue
-		}
-		parts := strings.Split(e.Path, "/")
-		switch last := parts[len(parts)-1]; {
-		case e.Service == "heat" && (e.Method == http.MethodPut || e.Method == http.MethodPatch) && len(parts) > 3 && parts[len(parts)-3] == "stacks":
-			n["heat update"]++
-		case e.Service == "heat" && e.Method == http.MethodPost && (last == "stacks" || last == "signal"),
-			e.Service == "glance" && e.Method == http.MethodPost && last == "images",
-			e.Service == "nova" && e.Method == http.MethodPost && last == "action":
-			n[e.Service+" "+last]++
-		}
-	}
-	return n
 }
 
 // judgePackage sees that an onboarded package is whole and there once, and that no content is stored twice. garbage is

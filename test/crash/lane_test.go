@@ -14,23 +14,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed-f1a0ccf1/vnfm/deploy"
-	"github.com/seed-f1a0ccf1/vnfm/internal/vimsim"
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
 )
-
-// serverLatency is how long a simulated server takes, so that stacks are waited for.
-const serverLatency = 150 * time.Millisecond
 
 // lane is a cluster with a database and a VIM of its own, on which one run follows the other.
 type lane struct {
 	*harness.Cluster
+	*stage
 	sample
 	arm   string // VNFM_CRASH_FILE
 	seen  string // VNFM_CRASH_POINTS, empty when points are not listed
 	read  int    // how much of that has been read
 	conn  *pgx.Conn
-	vim   string // the registered VIM's id
+	vim   cloud
+	vimID string // the registered VIM's
 	vnfd  string // of the sample, onboarded
 	told  *subscriber
 	empty map[string]int // what the VIM holds of itself
@@ -40,17 +37,16 @@ type lane struct {
 }
 
 // newLane sets up a cluster, registers its VIM, onboards the sample and subscribes to all notifications. It must be closed.
-func newLane(ctx context.Context, dir string, nodes int, p sample, list bool, env ...string) (_ *lane, err error) {
-	l := &lane{arm: filepath.Join(dir, "die-at"), sample: p, told: newSubscriber()}
-	env = append(env, "VNFM_CRASH_FILE="+l.arm, "VNFM_VNF_PACKAGE_URI_ALLOW=127.0.0.1", "VNFM_NOTIFY_ALLOW=127.0.0.1")
+func newLane(ctx context.Context, dir string, on *stage, nodes int, p sample, list bool, env ...string) (_ *lane, err error) {
+	l := &lane{stage: on, arm: filepath.Join(dir, "die-at"), sample: p, told: newSubscriber()}
+	env = append(slices.Concat(on.options.Env, env), "VNFM_CRASH_FILE="+l.arm, "VNFM_VNF_PACKAGE_URI_ALLOW=127.0.0.1", "VNFM_NOTIFY_ALLOW=127.0.0.1")
 	if list {
 		l.seen = filepath.Join(dir, "points")
 		env = append(env, "VNFM_CRASH_POINTS="+l.seen)
 	}
-	l.Cluster, err = harness.Start(ctx, harness.Options{
-		Nodes: nodes, Tags: []string{"crashpoint"}, Env: env,
-		VIM: vimsim.Config{Latency: latency},
-	})
+	options := on.options
+	options.Nodes, options.Tags, options.Env = nodes, []string{"crashpoint"}, env
+	l.Cluster, err = harness.Start(ctx, options)
 	if err != nil {
 		l.told.Close()
 		return nil, err
@@ -69,13 +65,16 @@ func newLane(ctx context.Context, dir string, nodes int, p sample, list bool, en
 		return nil, err
 	}
 	api := l.API(0)
-	if l.vim, err = api.RegisterVIM(ctx, "VIM0", l.Sim.AuthURL); err != nil {
+	if l.vim, err = on.open(ctx, l); err != nil {
+		return nil, err
+	}
+	if l.vimID, err = l.vim.register(ctx, api); err != nil {
 		return nil, err
 	}
 	if _, err = api.Subscribe(ctx, l.told.URL); err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
-	zip, err := deploy.Package(p.name)
+	zip, err := p.pack(p.name)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +82,12 @@ func newLane(ctx context.Context, dir string, nodes int, p sample, list bool, en
 	if err != nil {
 		return nil, err
 	}
-	l.vnfd, l.empty = pkg.VnfdId, l.counts()
+	l.vnfd = pkg.VnfdId
+	now, err := l.vim.look(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	l.empty = now.counts
 	return l, nil
 }
 
@@ -92,34 +96,10 @@ func (l *lane) close() {
 		_ = l.conn.Close(context.Background())
 	}
 	l.Close()
+	if l.vim != nil {
+		l.vim.close()
+	}
 	l.told.Close()
-}
-
-// counts are the numbers of things in the VIM, without what comes and goes by itself.
-func (l *lane) counts() map[string]int {
-	c := l.Sim.Cloud.State().Counts
-	delete(c, "tokens")
-	delete(c, "deleted_stacks")
-	return c
-}
-
-// servers are the ids of the VIM's servers, sorted.
-func (l *lane) servers() []string {
-	var ids []string
-	for _, s := range l.Sim.Cloud.State().Servers {
-		ids = append(ids, fmt.Sprint(s["id"]))
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// mark returns the number of the newest request in the VIM's journal.
-func (l *lane) mark() int64 {
-	j := l.Sim.Cloud.Journal()
-	if len(j) == 0 {
-		return 0
-	}
-	return j[len(j)-1].Seq
 }
 
 // living returns a node that runs, other ones for other runs.

@@ -58,6 +58,9 @@ func newNode(number int, binary, dir string) (*Node, error) {
 	return n, nil
 }
 
+// given are the addresses that this process has found for nodes: each is found once.
+var given sync.Map
+
 // freeAddress finds a port that nobody listens on, below those that the kernel gives to outgoing connections: it is to
 // be free still when a node that was killed comes back to it.
 func freeAddress() (string, error) {
@@ -69,6 +72,9 @@ func freeAddress() (string, error) {
 			return "", err
 		}
 		addr := fmt.Sprintf("127.0.0.1:%d", from+n.Int64())
+		if _, taken := given.LoadOrStore(addr, true); taken {
+			continue
+		}
 		var ln net.Listener
 		if ln, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr); err == nil {
 			return addr, ln.Close()
