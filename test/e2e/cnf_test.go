@@ -351,7 +351,7 @@ func (v *cnf) checkPods(ctx context.Context, t *testing.T) {
 	if want := map[string]int{"web": v.levels["web"], "store": v.levels["store"]}; !maps.Equal(want, levels) || v.info.FlavourId != "default" || v.info.VnfState != "STARTED" {
 		t.Errorf("flavour %s, state %s, levels %v, want %v", v.info.FlavourId, v.info.VnfState, levels, want)
 	}
-	if diff := cmp.Diff(v.request["additionalParams"], map[string]any(v.info.AdditionalParams)); diff != "" {
+	if diff := cmp.Diff(v.request["additionalParams"], v.info.AdditionalParams); diff != "" {
 		t.Errorf("additionalParams (- want, + got):\n%s", diff)
 	}
 	for vdu, w := range workloads {
