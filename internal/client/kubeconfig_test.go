@@ -287,7 +287,14 @@ func TestKubeconfigChanges(t *testing.T) {
 		"inner": config("server: https://127.0.0.1:6443", "token: t3", "cluster: k, user: u, namespace: one"), "vim.yaml": "kubeconfig: inner\nauth_url: https://k:6443\n",
 	})
 	at := func(name string) string { return filepath.Join(dir, name) }
-	auth := func(token string) map[string]any { return map[string]any{"bearer_token": token, "cert_verify": "True"} }
+	auth := func(token string) map[string]any { // and nothing of what the VIM had
+		out := map[string]any{"cert_verify": "True"}
+		for _, key := range clusterCredentials {
+			out[key] = nil
+		}
+		out["bearer_token"] = token
+		return out
+	}
 	if _, err := client.SetVIM(t.Context(), "n", VIMChange{Kubeconfig: at("same")}); err != nil {
 		t.Fatal(err)
 	}

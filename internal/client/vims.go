@@ -56,6 +56,11 @@ func (c *Client) RegisterVIM(ctx context.Context, ch VIMChange) (*Object, error)
 	return c.vimCall(ctx, request{method: http.MethodPost, path: vimsPath + ".json", body: NewObject().Set("vim", vim)})
 }
 
+// clusterCredentials are the attributes of auth_cred by which a cluster knows its clients, and they it.
+var clusterCredentials = []string{
+	"bearer_token", "username", "password", "oidc_token_url", "client_id", "client_secret", "client_cert", "client_key", "ssl_ca_cert",
+}
+
 // SetVIM changes a VIM given by name or id and returns it.
 func (c *Client) SetVIM(ctx context.Context, nameOrID string, ch VIMChange) (*Object, error) {
 	vim := NewObject()
@@ -71,7 +76,14 @@ func (c *Client) SetVIM(ctx context.Context, nameOrID string, ch VIMChange) (*Ob
 		if err := vimBody(conf, vim); err != nil {
 			return nil, err
 		}
-		vim.Delete("type") // cannot be changed
+		vim.Delete("type")                                                 // cannot be changed
+		if cred, ok := vim.Values["auth_cred"].(*Object); ok && imported { // it is the whole identity: nothing of another one stays
+			for _, key := range clusterCredentials {
+				if _, given := cred.Get(key); !given {
+					cred.Set(key, nil)
+				}
+			}
+		}
 		if imported && !hasProject {
 			vim.Delete("vim_project") // it stays as it is
 		}

@@ -155,6 +155,14 @@ func TestRedact(t *testing.T) {
 	if in["password"] != "p" {
 		t.Error("the input was changed")
 	}
+	values := []any{"db.password=s3cr3t", "a=b,auth.token=t\\,oken,c=d", "secrets={one,two},x=1", "tokens[0]=first", "plain=a,b", "password=", "token"}
+	hidden := []any{"db.password=" + Redacted, "a=b,auth.token=" + Redacted + ",c=d", "secrets=" + Redacted + ",x=1", "tokens[0]=" + Redacted, "plain=a,b", "password=", "token"}
+	if d := cmp.Diff(hidden, Redact(values)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"s3cr3t", `t\,oken`, "t,oken", "{one,two}", "first"}, Secrets(values)); d != "" {
+		t.Error(d)
+	}
 	if s := fmt.Sprintf("%v %+v %#v %s", Secret("x"), Secret("x"), Secret("x"), Secret("x")); s != Redacted+" "+Redacted+" "+Redacted+" "+Redacted {
 		t.Error(s)
 	}

@@ -63,8 +63,38 @@ func RedactText(s string) string {
 	return userinfo.ReplaceAllString(s, "${1}"+Redacted+"@")
 }
 
+// assignment finds name=value in an element of a list, as helmparameter has them: several, if commas part them. What a
+// backslash or braces protect belongs to the value.
+var assignment = regexp.MustCompile(`(^|,)([A-Za-z0-9_.\[\]-]+)=((?:\\.|\{[^}]*\}|[^,\\])*)`)
+
+// redactElement is [Redact] of a text in a list.
+func redactElement(s string) string {
+	return assignment.ReplaceAllStringFunc(RedactText(s), func(a string) string {
+		m := assignment.FindStringSubmatch(a)
+		if m == nil || m[3] == "" || !SecretKey(m[2]) {
+			return a
+		}
+		return m[1] + m[2] + "=" + Redacted
+	})
+}
+
+// assigned returns the secrets in a text in a list.
+func assigned(s string) []string {
+	var out []string
+	for _, m := range assignment.FindAllStringSubmatch(s, -1) {
+		if SecretKey(m[2]) {
+			out = append(out, m[3])
+			if plain := strings.ReplaceAll(m[3], `\`, ""); plain != m[3] {
+				out = append(out, plain)
+			}
+		}
+	}
+	return out
+}
+
 // Redact returns a deep copy of a JSON-shaped value (maps, slices, scalars) in which the value of every key that
-// [SecretKey] knows is [Redacted], and so are the passwords of URLs. Values that are empty or null stay.
+// [SecretKey] knows is [Redacted], and so are the passwords of URLs and what elements of lists assign to such a key
+// (name=value). Values that are empty or null stay.
 func Redact(v any) any {
 	switch t := v.(type) {
 	case string:
@@ -74,7 +104,11 @@ func Redact(v any) any {
 	case []any:
 		out := make([]any, len(t))
 		for i, e := range t {
-			out[i] = Redact(e)
+			if s, ok := e.(string); ok {
+				out[i] = redactElement(s)
+			} else {
+				out[i] = Redact(e)
+			}
 		}
 		return out
 	default:
@@ -98,7 +132,8 @@ func RedactMap(m map[string]any) map[string]any {
 	return out
 }
 
-// Secrets returns the texts that stand under keys of secrets in a JSON-shaped value. Texts of less than four characters
+// Secrets returns the texts that stand under keys of secrets in a JSON-shaped value, or that elements of lists assign to them.
+// Texts of less than four characters
 // are left out: they would be found everywhere.
 func Secrets(v any) []string {
 	var out []string
@@ -116,6 +151,11 @@ func Secrets(v any) []string {
 		case []any:
 			for _, e := range t {
 				walk(e, secret)
+				if s, ok := e.(string); ok && !secret {
+					for _, a := range assigned(s) {
+						walk(a, true)
+					}
+				}
 			}
 		}
 	}

@@ -42,11 +42,13 @@ func has(ways []way, w way) bool {
 
 // replaced returns the auth_cred of a cluster and the change to be laid over it. A change with a way of logging in that the
 // VIM has not had replaces all others: the cluster would go on knowing us by them. One that it has had is renewed, and the
-// others stay; a user name and password renew those of an OpenID Connect issuer, too.
+// others stay; a user name and password renew those of an OpenID Connect issuer, too, unless that is taken away by null.
 func replaced(stored, change map[string]any) (map[string]any, map[string]any) {
 	had, given := waysOf(stored), waysOf(change)
+	left, ended := change[byIssuer[0]]
+	ended = ended && left == nil
 	isNew := func(w way) bool {
-		return !has(had, w) && !(has(had, byIssuer) && w[0] == byPassword[0])
+		return !has(had, w) && (ended || !has(had, byIssuer) || w[0] != byPassword[0])
 	}
 	if !slices.ContainsFunc(given, isNew) {
 		return stored, change

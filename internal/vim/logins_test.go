@@ -39,6 +39,8 @@ func TestWaysOfLoggingIn(t *testing.T) {
 		"user and password at the issuer":  {issuer, auth{"username": "u2", "password": "p2"}, with(issuer, auth{"username": "u2", "password": "p2"})},
 		"a password for a token":           {auth{"bearer_token": "t"}, auth{"username": "u", "password": "p"}, auth{"username": "u", "password": "p"}},
 		"what a client sends for nothing":  {auth{"bearer_token": "t"}, auth{"username": "None", "password": "None", "bearer_token": "t2"}, auth{"bearer_token": "t2"}},
+		"what is taken away":               {auth{"bearer_token": "t", "client_cert": "c", "client_key": "k"}, auth{"bearer_token": "t2", "client_cert": nil, "client_key": nil}, auth{"bearer_token": "t2"}},
+		"a password, the issuer is away":   {issuer, auth{"username": "u2", "password": "p2", "oidc_token_url": nil}, auth{"username": "u2", "password": "p2"}},
 		"the authority only":               {auth{"bearer_token": "t"}, auth{"ssl_ca_cert": "ca"}, auth{"bearer_token": "t", "ssl_ca_cert": "ca"}},
 		"all of it as it is shown, masked": {auth{"bearer_token": "t", "ssl_ca_cert": "ca"}, auth{"bearer_token": "***", "ssl_ca_cert": "ca"}, auth{"bearer_token": "t", "ssl_ca_cert": "ca"}},
 	} {

@@ -249,6 +249,7 @@ func (s *Service) update(ctx context.Context, sc lcm.Scope, id string, c lcm.VIM
 			v.Auth, c.Auth = replaced(v.Auth, c.Auth)
 		}
 		v.Auth, v.Project = merge(v.Auth, c.Auth), merge(v.Project, c.Project)
+		maps.DeleteFunc(v.Auth, func(_ string, value any) bool { return value == nil }) // null takes away
 		prober, err := s.prober(v.Type)
 		if err != nil {
 			return nil, err

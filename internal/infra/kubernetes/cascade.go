@@ -54,7 +54,7 @@ func (d *Driver) alone(
 	if err != nil {
 		return "", err
 	}
-	if other := foreigner(found, s); other != nil {
+	if other := foreigner(found, s, o.groupKind() == "Namespace"); other != nil {
 		named := object{Kind: other.kind.Kind, Name: other.Name, Namespaced: other.Namespace != ""}
 		return named.title(other.Namespace) + " would go with it, which is not of this VNF instance", nil
 	}
@@ -181,8 +181,8 @@ func (c *cluster) kindsInNamespaces(ctx context.Context) ([]object, error) {
 }
 
 // foreigner returns one of the residents that is neither made by the cluster itself nor by what is, or was, the VNF's; nil when
-// there is none.
-func foreigner(found []resident, s *infra) *resident {
+// there is none. With all, the residents are all that there is in a namespace, and what is not among them is not there.
+func foreigner(found []resident, s *infra, all bool) *resident {
 	ours, there := map[types.UID]bool{}, map[types.UID]*resident{}
 	for _, o := range s.all().Objects {
 		ours[types.UID(o.UID)] = true
@@ -194,7 +194,7 @@ func foreigner(found []resident, s *infra) *resident {
 	for n := range found {
 		r := &found[n]
 		owned := ours[r.UID] || slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool {
-			return ours[o.UID] || there[o.UID] != nil || inNamespace(o)
+			return ours[o.UID] || there[o.UID] != nil || all && inNamespace(o)
 		})
 		if !owned && !r.everywhere() {
 			return r

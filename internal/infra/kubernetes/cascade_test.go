@@ -18,6 +18,7 @@ func TestForeigner(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		found []resident
+		some  bool // there may be others
 		want  string
 	}{
 		{name: "nothing"},
@@ -26,6 +27,10 @@ func TestForeigner(t *testing.T) {
 		{name: "a secret that is only named so", found: []resident{one("Secret", "default-token-abcde")}, want: "default-token-abcde"},
 		{name: "made of ours", found: []resident{one("ConfigMap", "a", metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Widget", Name: "one", UID: "ours"})}},
 		{name: "made of what is gone", found: []resident{one("Pod", "a", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a", UID: "gone"})}},
+		{
+			name: "made of what is elsewhere", some: true, want: "a",
+			found: []resident{one("Widget", "a", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "theirs", UID: "theirs"})},
+		},
 		{name: "made of who knows what", found: []resident{one("ConfigMap", "a", metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Other", Name: "a", UID: "other"})}, want: "a"},
 		{
 			name: "made of somebody's", want: "theirs",
@@ -34,7 +39,7 @@ func TestForeigner(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			if r := foreigner(tt.found, s); r != nil {
+			if r := foreigner(tt.found, s, !tt.some); r != nil {
 				got = r.Name
 			}
 			if got != tt.want {

@@ -138,6 +138,7 @@ func (c *cluster) close() {
 	c.mu.Lock()
 	c.closed = true
 	for _, w := range c.watches {
+		w.idle.Stop()
 		w.stop()
 	}
 	c.watches = map[watchKey]*watch{}
@@ -172,6 +173,9 @@ var errNoKind = errors.New("the cluster has no such kind")
 // rediscover is the least time between two looks at a group version that lacked what was looked for.
 const rediscover = time.Second
 
+// kindsFor is how long nobody asks again for what the cluster serves of a group version: somebody may define a kind anew.
+const kindsFor = 5 * time.Minute
+
 // kind is what the API server says of a kind.
 type kind struct {
 	resource   string
@@ -188,7 +192,7 @@ func (c *cluster) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (kind
 	known, ok := c.groups[gv]
 	c.mu.Unlock()
 	if ok {
-		if k, ok := kindIn(known.resources, gvk.Kind); ok {
+		if k, ok := kindIn(known.resources, gvk.Kind); ok && time.Since(known.at) < kindsFor {
 			return k, nil
 		}
 		if time.Since(known.at) < rediscover {

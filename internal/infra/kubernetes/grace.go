@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -44,18 +46,27 @@ func endOf(x *lcm.Execution) ending {
 // its node may be dead.
 const confirmed = 5 * time.Second
 
-// now is how pods are ended at this time of a step: at once when their time is over.
-func (e ending) now(x *lcm.Execution) ending {
-	if e.most != nil && *e.most > 0 && x.Now().Sub(x.Begun) >= time.Duration(*e.most)*time.Second+confirmed {
-		return ending{new(int64)}
+// left is the seconds that a pod has which was told to end at some time: none when its time is over.
+func (e ending) left(told, now time.Time) int64 {
+	if now.Sub(told) >= time.Duration(*e.most)*time.Second+confirmed {
+		return 0
 	}
-	return e
+	return *e.most
+}
+
+// toldAt is when a pod that is going was told to end.
+func toldAt(pod *unstructured.Unstructured) time.Time {
+	told := pod.GetDeletionTimestamp().Time // with the time that it has
+	if has := pod.GetDeletionGracePeriodSeconds(); has != nil {
+		told = told.Add(-time.Duration(*has) * time.Second)
+	}
+	return told
 }
 
 // hasten has the pods of objects that are going end in time: theirs is cut. (It counts from when they were deleted, and cannot be
 // made longer.) To delete them is up to whom they belong to: until that one is told, it would make them anew. Where we may not, they
 // have the time that they ask for.
-func (c *cluster) hasten(ctx context.Context, s *infra, w *work, end ending, of func(*object) bool) error {
+func (c *cluster) hasten(ctx context.Context, s *infra, w *work, end ending, now time.Time, of func(*object) bool) error {
 	if end.most == nil {
 		return nil
 	}
@@ -73,14 +84,17 @@ func (c *cluster) hasten(ctx context.Context, s *infra, w *work, end ending, of 
 			continue
 		}
 		for _, pod := range by[o.UID] {
-			has := pod.GetDeletionGracePeriodSeconds()
-			key := fmt.Sprintf("pod %s in %d s", pod.GetUID(), *end.most)
-			if pod.GetDeletionTimestamp() == nil || has != nil && *has <= *end.most || w.Asked[key] {
+			if pod.GetDeletionTimestamp() == nil {
+				continue
+			}
+			has, grace := pod.GetDeletionGracePeriodSeconds(), end.left(toldAt(pod), now)
+			key := fmt.Sprintf("pod %s in %d s", pod.GetUID(), grace)
+			if has != nil && *has <= grace || w.Asked[key] {
 				continue
 			}
 			target := pods
 			target.Name = pod.GetName()
-			_, err := c.delete(ctx, &target, s.Namespace, deletion{uid: string(pod.GetUID()), grace: end.most})
+			_, err := c.delete(ctx, &target, s.Namespace, deletion{uid: string(pod.GetUID()), grace: &grace})
 			if err != nil && !denied(err) {
 				return err
 			}

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 )
@@ -28,13 +31,17 @@ func TestEndOf(t *testing.T) {
 		{sol003.LcmOperationTypeInstantiate, `{}`, own, own, own},
 		{sol003.LcmOperationTypeHeal, `{}`, own, own, own},
 	} {
-		begun := time.Now()
+		told := time.Now().Truncate(time.Second)
 		for waited, want := range map[time.Duration]string{0: tt.want, 20 * time.Second: tt.after, 20*time.Second + confirmed: tt.longer} {
-			x := &lcm.Execution{Op: &lcm.OpOcc{Operation: tt.operation, Params: []byte(tt.request)}, Begun: begun}
-			x.Now = func() time.Time { return begun.Add(waited) }
+			x := &lcm.Execution{Op: &lcm.OpOcc{Operation: tt.operation, Params: []byte(tt.request)}}
+			pod := &unstructured.Unstructured{}
+			has := int64(60) // what it asks for
+			until := metav1.NewTime(told.Add(time.Duration(has) * time.Second))
+			pod.SetDeletionTimestamp(&until)
+			pod.SetDeletionGracePeriodSeconds(&has)
 			got := own
-			if e := endOf(x).now(x); e.most != nil {
-				got = fmt.Sprint(*e.most)
+			if e := endOf(x); e.most != nil {
+				got = fmt.Sprint(e.left(toldAt(pod), told.Add(waited)))
 			}
 			if got != want {
 				t.Errorf("%s %s after %s: %s, not %s", tt.operation, tt.request, waited, got, want)

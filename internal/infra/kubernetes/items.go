@@ -79,14 +79,14 @@ func (c *cluster) identifyAll(ctx context.Context, docs []manifest, seen map[str
 // identify finds out what a manifest's object is. Terminal: the cluster knows no such kind, or the object has no name.
 func (c *cluster) identify(ctx context.Context, doc manifest, defined map[schema.GroupVersionKind]kind) (*object, error) {
 	gvk := doc.GroupVersionKind()
-	k, err := c.kindOf(ctx, gvk)
-	if errors.Is(err, errNoKind) {
-		var ok bool
-		if k, ok = defined[gvk]; !ok {
+	k, own := defined[gvk] // as it will be, whatever the cluster has now
+	if !own {
+		var err error
+		if k, err = c.kindOf(ctx, gvk); errors.Is(err, errNoKind) {
 			return nil, &lcm.Error{Kind: lcm.KindTerminal, Detail: doc.at + ": " + reason(err), Err: err}
+		} else if err != nil {
+			return nil, err
 		}
-	} else if err != nil {
-		return nil, err
 	}
 	o := &object{
 		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Resource: k.resource, Namespaced: k.namespaced,

@@ -82,7 +82,7 @@ func (d *Driver) emptied(to sol003.VnfOperationalState) runFunc {
 		if err != nil {
 			return lcm.Progress{}, err
 		}
-		if err := c.hasten(ctx, s, w, endOf(x).now(x), func(o *object) bool { return o.Replicas != nil }); err != nil {
+		if err := c.hasten(ctx, s, w, endOf(x), x.Now(), func(o *object) bool { return o.Replicas != nil }); err != nil {
 			return lcm.Progress{}, err
 		}
 		if err := saveWork(x, w); err != nil {

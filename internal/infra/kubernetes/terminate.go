@@ -109,7 +109,7 @@ func (d *Driver) removeSome(ctx context.Context, x *lcm.Execution, c *cluster, s
 	}
 	if len(left) > 0 && w.Wave <= waveWorkload {
 		of := func(o *object) bool { return slices.ContainsFunc(left, func(l object) bool { return l.same(o) }) }
-		if err := c.hasten(ctx, s, w, end.now(x), of); err != nil {
+		if err := c.hasten(ctx, s, w, end, x.Now(), of); err != nil {
 			return nil, err
 		}
 	}

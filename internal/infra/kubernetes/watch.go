@@ -136,7 +136,6 @@ func (c *cluster) watch(key watchKey) *watch {
 		Logger: &quiet, Name: key.String(), TypeDescription: key.String(),
 	})
 	c.running.Go(func() {
-		defer w.idle.Stop()
 		reflector.RunWithContext(klog.NewContext(ctx, quiet))
 	})
 	return w
