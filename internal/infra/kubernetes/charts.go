@@ -10,7 +10,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
@@ -51,6 +54,21 @@ func (ch *chart) label() string {
 		return ch.Name + " of " + outbound.Shown(ch.Repository)
 	}
 	return ch.Path
+}
+
+// patient gives the steps of a VNF that is made of charts the time that helm may take for them: the driver's own waits are no longer.
+func (d *Driver) patient(x *lcm.Execution, steps []lcm.Step) []lcm.Step {
+	given := requestOf(x).AdditionalParams
+	if d.cfg.Helm == nil || !isTrue(given[helmKey]) {
+		return steps
+	}
+	list, _ := given[chartsKey].([]any)
+	for n := range steps {
+		if steps[n].Effect && steps[n].Timeout > 0 { // to read, to roll back and to change; to render takes no time
+			steps[n].Timeout += time.Duration(3*len(list)) * d.cfg.Helm.Timeout()
+		}
+	}
+	return steps
 }
 
 // complete checks the charts, and names the releases that have no name: after the instance, and by their number. Terminal: one
@@ -384,7 +402,7 @@ func (c *cluster) capabilities(ctx context.Context) (*helm.Capabilities, error) 
 	ctx, cancel := c.call(ctx)
 	defer cancel()
 	read := func(at string, into any) error {
-		raw, err := c.raw.Get().AbsPath(at).SetHeader("Accept", "application/json").Do(ctx).Raw()
+		raw, err := c.raw.Get().AbsPath(at).SetHeader("Accept", aggregated+",application/json").Do(ctx).Raw()
 		if err == nil {
 			err = json.Unmarshal(raw, into)
 		}
@@ -399,23 +417,60 @@ func (c *cluster) capabilities(ctx context.Context) (*helm.Capabilities, error) 
 	if err := read("/version", &is); err != nil {
 		return nil, err
 	}
-	var groups struct {
-		Groups []struct {
-			Versions []struct {
-				GroupVersion string `json:"groupVersion"`
-			} `json:"versions"`
-		} `json:"groups"`
-	}
-	if err := read("/apis", &groups); err != nil {
-		return nil, err
-	}
 	out := &helm.Capabilities{Version: is.GitVersion, APIs: []string{"v1"}}
-	for _, g := range groups.Groups {
+	for _, at := range []string{"/api", "/apis"} {
+		var known discovered
+		if err := read(at, &known); err != nil {
+			return nil, err
+		}
+		out.APIs = append(out.APIs, known.apis()...)
+	}
+	slices.Sort(out.APIs)
+	out.APIs = slices.Compact(out.APIs)
+	return out, nil
+}
+
+// aggregated asks for all kinds of all groups at once, which API servers before Kubernetes 1.27 do not tell.
+const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+
+// discovered is what an API server serves: groups, their versions and the kinds of these, or of an older one the groups alone.
+type discovered struct {
+	Items []struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Versions []struct {
+			Version   string `json:"version"`
+			Resources []struct {
+				ResponseKind metav1.GroupVersionKind `json:"responseKind"`
+			} `json:"resources"`
+		} `json:"versions"`
+	} `json:"items"`
+	Groups []struct {
+		Versions []struct {
+			GroupVersion string `json:"groupVersion"`
+		} `json:"versions"`
+	} `json:"groups"`
+}
+
+// apis returns what charts may ask for: "apps/v1" and "apps/v1/Deployment".
+func (d *discovered) apis() []string {
+	var out []string
+	for _, g := range d.Groups {
 		for _, v := range g.Versions {
-			out.APIs = append(out.APIs, v.GroupVersion)
+			out = append(out, v.GroupVersion)
 		}
 	}
-	return out, nil
+	for _, g := range d.Items {
+		for _, v := range g.Versions {
+			gv := schema.GroupVersion{Group: g.Metadata.Name, Version: v.Version}.String()
+			out = append(out, gv)
+			for _, r := range v.Resources {
+				if r.ResponseKind.Kind != "" {
+					out = append(out, gv+"/"+r.ResponseKind.Kind)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // chartOf returns the chart of a release.

@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/crew"
+	"github.com/seed-f1a0ccf1/vnfm/internal/infra/kubernetes/helm"
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
 	"github.com/seed-f1a0ccf1/vnfm/internal/vnfd"
 )
@@ -130,6 +136,9 @@ func TestMine(t *testing.T) {
 		"a hook's":              {object{Release: "web", Since: since, Hook: true}, made(at, nil, map[string]string{hookAnnotation: "pre-install"}), true},
 		"older than the hook":   {object{Release: "web", Since: since, Hook: true}, made(at.Add(-time.Second), nil, map[string]string{hookAnnotation: "pre-install"}), false},
 		"in place of a hook's":  {object{Release: "web", Since: since, Hook: true}, made(at, nil, nil), false},
+		"what a hook has made":  {object{Release: "web", Since: since, Hook: true, Noted: true, UID: "u"}, identified(made(at, nil, map[string]string{hookAnnotation: "pre-install"}), "u"), true},
+		"another's hook's":      {object{Release: "web", Since: since, Hook: true, Noted: true, UID: "u"}, identified(made(at, nil, map[string]string{hookAnnotation: "pre-install"}), "v"), false},
+		"after a hook's":        {object{Release: "web", Since: since, Hook: true, Noted: true}, identified(made(at, nil, map[string]string{hookAnnotation: "pre-install"}), "v"), false},
 		"a claim":               {object{Release: "web", Since: since, Claim: true, Selector: map[string]string{"app": "db"}}, made(at, map[string]string{"app": "db", "x": "y"}, nil), true},
 		"a claim of before":     {object{Release: "web", Since: since, Claim: true, Selector: map[string]string{"app": "db"}}, made(at.Add(-time.Hour), map[string]string{"app": "db"}, nil), false},
 		"a claim of others":     {object{Release: "web", Since: since, Claim: true, Selector: map[string]string{"app": "db"}}, made(at, map[string]string{"app": "web"}, nil), false},
@@ -138,6 +147,69 @@ func TestMine(t *testing.T) {
 		if got := tt.o.mine(tt.u, "ns", "id"); got != tt.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+func identified(u *unstructured.Unstructured, uid types.UID) *unstructured.Unstructured {
+	u.SetUID(uid)
+	return u
+}
+
+// TestDiscovered: what charts may ask for, of an API server that tells kinds and of one that does not.
+func TestDiscovered(t *testing.T) {
+	for said, want := range map[string][]string{
+		`{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1"}]}]}`: {"apps/v1"},
+		`{"kind":"APIVersions","versions":["v1"]}`:                                                   nil,
+		`{"kind":"APIGroupDiscoveryList","items":[{"metadata":{},"versions":[{"version":"v1","resources":[{"responseKind":{"group":"","version":"v1","kind":"Pod"}}]}]},
+		{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[{"responseKind":{"group":"apps","version":"v1","kind":"Deployment"}},{"resource":"odd"}]}]}]}`: {"v1", "v1/Pod", "apps/v1", "apps/v1/Deployment"},
+	} {
+		var d discovered
+		if err := json.Unmarshal([]byte(said), &d); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, d.apis()); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// TestHelmTurn: a step that runs helm waits without a worker for helm's turn, and its run takes no other; other steps do not.
+func TestHelmTurn(t *testing.T) {
+	runner := helm.New(helm.Config{MaxConcurrent: 1, TempDir: t.TempDir()}, slog.New(slog.DiscardHandler))
+	workers := crew.New(2)
+	d := New(Config{Helm: runner, Crew: workers}, slog.New(slog.DiscardHandler))
+	steps := d.shared([]lcm.Step{{Name: "respawn-delete"}, {Name: "ready"}})
+	x := func(helm any) *lcm.Execution {
+		return &lcm.Execution{
+			Op: &lcm.OpOcc{}, Target: &lcm.VimTarget{VIM: lcm.VIM{ID: "vim"}},
+			Instance: &lcm.Instance{ID: "i", Request: &sol003.InstantiateVnfRequest{AdditionalParams: map[string]any{helmKey: helm}}},
+		}
+	}
+	leave, ok := runner.Turn()
+	if !ok {
+		t.Fatal("there is no turn")
+	}
+	if got, wait := steps[0].Turn(t.Context(), x("true")); got != nil || wait.After() == 0 || !strings.Contains(wait.Note, "helm") {
+		t.Errorf("%v", wait)
+	}
+	for n, helm := range []any{"false", "true"} {
+		if done, _ := steps[n].Turn(t.Context(), x(helm)); done == nil {
+			t.Errorf("step %d runs no helm and waits for it", n)
+		} else {
+			done()
+		}
+	}
+	leave()
+	done, _ := steps[0].Turn(t.Context(), x("true"))
+	if done == nil {
+		t.Fatal("the turn has not come")
+	}
+	if _, ok := runner.Turn(); ok {
+		t.Error("there is another turn")
+	}
+	done()
+	if _, ok := runner.Turn(); !ok {
+		t.Error("the turn has not been given back")
 	}
 }
 

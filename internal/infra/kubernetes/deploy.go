@@ -18,6 +18,7 @@ type change struct {
 	tag   string   // tells the step from the operation's others
 	reuse bool     // the release is there: its values stay but for those of set, and so does its chart
 	set   []string // besides what the request says when its values do not stay
+	unmet bool     // the cluster is not as it is to be: that an earlier try has come to its end does not count
 }
 
 // ensure has helm bring a release to what it is to be, whatever an earlier try has left of it: what has been installed by half is
@@ -33,6 +34,7 @@ func (d *Driver) ensure(ctx context.Context, x *lcm.Execution, c *cluster, s *in
 		if to.reuse {
 			return "", lcm.Errorf(lcm.KindTerminal, "VIM %s: Helm release %s is not there any more in namespace %s", c.name, name, s.Namespace)
 		}
+		s.unnote(name)
 		if wait, err := d.vacant(ctx, x, c, s, r); err != nil || wait != "" {
 			return wait, err
 		}
@@ -49,18 +51,27 @@ func (d *Driver) ensure(ctx context.Context, x *lcm.Execution, c *cluster, s *in
 	}
 	stands := standing(list)
 	switch {
-	case last.status == statusDeployed && last.mark == markOf(x, to):
+	case last.status == statusDeployed && last.mark == markOf(x, to) && !to.unmet:
 		return "", nil // an earlier try has come to its end
 	case (stands == nil || strings.HasPrefix(last.status, goingPrefix)) && !to.reuse:
-		s.since(name, list[0].created)
+		if r.Since == "" { // what its hooks have left is known to be ours by that
+			s.since(name, list[0].created)
+			return "Helm release " + name + ", which an earlier try has installed by half, is to be removed", nil
+		}
 		if err := d.cfg.Helm.Uninstall(ctx, access, s.Namespace, name, false); err != nil {
 			return "", c.helmSaid(err)
 		}
 		return "Helm release " + name + ", which an earlier try has installed by half, is being removed", nil
 	case stands != nil && strings.HasPrefix(last.status, pendingPrefix):
+		if wait, err := d.unhooked(ctx, c, s, r); err != nil || wait != "" {
+			return wait, err
+		}
 		if err := d.cfg.Helm.Rollback(ctx, access, s.Namespace, name, stands.number); err != nil {
 			return "", c.helmSaid(err)
 		}
+	}
+	if wait, err := d.unhooked(ctx, c, s, r); err != nil || wait != "" {
+		return wait, err
 	}
 	return "", d.changeRelease(ctx, x, c, s, p, r, to, func(ctx context.Context, a *helm.Access, rel helm.Release) error {
 		return d.cfg.Helm.Upgrade(ctx, a, rel, to.reuse)
@@ -87,6 +98,29 @@ func (d *Driver) vacant(ctx context.Context, x *lcm.Execution, c *cluster, s *in
 			return o.title(s.Namespace) + " is being deleted", nil
 		case !released(live, r.Name, s.Namespace), r.Since == "" && !o.kept(live):
 			return "", lcm.Errorf(lcm.KindTerminal, "%s (%s) exists in VIM %s and is not of this VNF instance's Helm release %s", o.title(s.Namespace), o.Source, c.name, r.Name)
+		}
+	}
+	return d.unhooked(ctx, c, s, r)
+}
+
+// unhooked makes sure that nothing of somebody else's is where a release's hooks are to be made: helm would delete it first, whosever
+// it is. It returns what must be waited for. Conflict: there is something.
+func (d *Driver) unhooked(ctx context.Context, c *cluster, s *infra, r *release) (string, error) {
+	for n := range s.Hooks {
+		o := &s.Hooks[n]
+		if o.Release != r.Name || o.Once || o.Noted {
+			continue
+		}
+		live, err := c.get(ctx, o, s.Namespace)
+		switch {
+		case err != nil:
+			return "", err
+		case live == nil:
+		case live.GetDeletionTimestamp() != nil:
+			return o.title(s.Namespace) + " is being deleted", nil
+		case r.Since == "" || !o.young(live):
+			return "", lcm.Errorf(lcm.KindConflict, "%s exists in VIM %s and is not of this VNF instance's Helm release %s, whose hook %s would take its place",
+				o.title(s.Namespace), c.name, r.Name, o.Source)
 		}
 	}
 	return "", nil
@@ -255,6 +289,9 @@ func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cluster, s *inf
 			return err
 		}
 		for _, i := range found {
+			if err := c.noteHook(ctx, s, &i); err != nil {
+				return err
+			}
 			hooks = append(hooks, i.object)
 		}
 	}
@@ -280,6 +317,34 @@ func (d *Driver) adopt(ctx context.Context, x *lcm.Execution, c *cluster, s *inf
 	after.date()
 	*s = after
 	return d.meet(ctx, x, c, s, w)
+}
+
+// installing are the points of a release's life that are over once it is installed.
+var installing = []string{"pre-install", "post-install", "test", "test-success", "test-failure", "crd-install"}
+
+// noteHook has a hook that runs no more be known by what it has made: what comes there later is somebody else's.
+func (c *cluster) noteHook(ctx context.Context, s *infra, i *item) error {
+	i.Since = s.release(i.Release).Since
+	for at := range strings.SplitSeq(i.GetAnnotations()[hookAnnotation], ",") {
+		if !slices.Contains(installing, strings.TrimSpace(at)) {
+			return nil
+		}
+	}
+	if i.Once {
+		return nil
+	}
+	if n := slices.IndexFunc(s.Hooks, func(o object) bool { return o.same(&i.object) && o.Noted }); n >= 0 {
+		i.UID, i.Noted = s.Hooks[n].UID, true
+		return nil
+	}
+	live, err := c.get(ctx, &i.object, s.Namespace)
+	if err != nil {
+		return err
+	}
+	if i.Noted = true; live != nil && i.young(live) {
+		i.UID = string(live.GetUID())
+	}
+	return nil
 }
 
 // meet looks at all that the releases consist of, once, and corrects the replicas.
@@ -350,7 +415,22 @@ func (d *Driver) byValues(ctx context.Context, x *lcm.Execution, c *cluster, s *
 		if err != nil {
 			return nil, err
 		}
-		if _, err := d.ensure(ctx, x, c, s, p, r.Name, change{tag: tag, reuse: true, set: sizes}); err != nil {
+		to := change{tag: tag, reuse: true, set: sizes}
+		for _, o := range scaled {
+			live, err := c.get(ctx, o, s.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			if live != nil && o.Release == r.Name {
+				has, _ := replicasOf(live)
+				to.unmet = to.unmet || has != *o.Replicas
+			}
+		}
+		wait, err := d.ensure(ctx, x, c, s, p, r.Name, to)
+		if err == nil && wait != "" {
+			err = lcm.Errorf(lcm.KindRetryable, "%s", wait)
+		}
+		if err != nil {
 			return nil, &lcm.Error{Kind: lcm.KindOf(err), Err: err, Detail: "CNF Scale Failed with reason: " + reason(err)}
 		}
 	}
@@ -397,8 +477,9 @@ func (d *Driver) podsOfReleases(ctx context.Context, x *lcm.Execution, c *cluste
 		if !lacking[r.Name] {
 			continue
 		}
-		if _, err := d.ensure(ctx, x, c, s, p, r.Name, change{tag: "pods", reuse: true}); err != nil {
-			return lcm.Progress{}, err
+		wait, err := d.ensure(ctx, x, c, s, p, r.Name, change{tag: "pods", reuse: true, unmet: true})
+		if err != nil || wait != "" {
+			return d.applied(x, s, w, wait, err)
 		}
 	}
 	if err := d.meet(ctx, x, c, s, w); err != nil {

@@ -151,7 +151,7 @@ func (d *Driver) Steps(x *lcm.Execution) ([]lcm.Step, error) {
 		return nil, err
 	}
 	steps, err := d.course(x, undo)
-	return d.shared(steps), err
+	return d.shared(d.patient(x, steps)), err
 }
 
 // course returns the steps of an operation, or of its rollback.

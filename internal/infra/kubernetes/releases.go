@@ -61,6 +61,12 @@ func (s *infra) of(p *params, before *infra) {
 			s.Releases[n].Since = was.Since
 		}
 	}
+	for n := range s.Hooks {
+		o := &s.Hooks[n]
+		if at := slices.IndexFunc(before.Hooks, func(was object) bool { return was.same(o) && was.Release == o.Release }); at >= 0 {
+			o.UID, o.Noted = before.Hooks[at].UID, before.Hooks[at].Noted
+		}
+	}
 	s.date()
 }
 
@@ -70,6 +76,15 @@ func (s *infra) since(name, at string) {
 		r.Since = at
 	}
 	s.date()
+}
+
+// unnote forgets what there is of a release's hooks: they run anew when it is installed.
+func (s *infra) unnote(name string) {
+	for n := range s.Hooks {
+		if o := &s.Hooks[n]; o.Release == name {
+			o.UID, o.Noted = "", false
+		}
+	}
 }
 
 // date tells the objects how old their releases are.
@@ -93,11 +108,18 @@ func (o *object) mine(u *unstructured.Unstructured, ns, instanceID string) bool 
 		return false
 	}
 	if o.Hook || o.Claim {
-		since, err := time.Parse(time.RFC3339, o.Since)
-		young := err == nil && !u.GetCreationTimestamp().Time.Before(since)
-		return young && (o.Claim && includes(u.GetLabels(), o.Selector) || o.Hook && u.GetAnnotations()[hookAnnotation] != "")
+		return o.young(u) && (!o.Noted || string(u.GetUID()) == o.UID)
 	}
 	return released(u, o.Release, ns)
+}
+
+// young tells whether what is there of a hook, or of a StatefulSet's claim, is one, and no older than the release.
+func (o *object) young(u *unstructured.Unstructured) bool {
+	since, err := time.Parse(time.RFC3339, o.Since)
+	if err != nil || u.GetCreationTimestamp().Time.Before(since) {
+		return false
+	}
+	return o.Claim && includes(u.GetLabels(), o.Selector) || o.Hook && u.GetAnnotations()[hookAnnotation] != ""
 }
 
 // released tells whether helm has marked an object as a release's.

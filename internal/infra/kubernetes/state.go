@@ -86,6 +86,8 @@ type object struct {
 	Release string `json:"release,omitempty"`
 	Since   string `json:"since,omitempty"`
 	Hook    bool   `json:"hook,omitempty"`
+	// Noted says of a hook that it runs no more, and that UID is all that is there of it.
+	Noted bool `json:"noted,omitempty"`
 	// Selector are the labels of the pods of a release's StatefulSet, which its claims have too; Claim marks such a claim.
 	Selector map[string]string `json:"selector,omitempty"`
 	Claim    bool              `json:"claim,omitempty"`
@@ -157,6 +159,8 @@ type work struct {
 	Gone  map[string]bool `json:"gone,omitempty"`
 	// Uninstalled are the Helm releases that have been.
 	Uninstalled map[string]bool `json:"uninstalled,omitempty"`
+	// Unhelmed are those that helm cannot uninstall, for it does not know their objects' kinds any more: they go without it.
+	Unhelmed map[string]bool `json:"unhelmed,omitempty"`
 	// Victims are the pods that a heal removes.
 	Victims []victim `json:"victims,omitempty"`
 	// Digest is the SHA-256 of the definition files as they were when it was settled what the VNF consists of.

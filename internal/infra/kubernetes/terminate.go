@@ -43,6 +43,11 @@ func (d *Driver) removeAll(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	if len(left) > 0 {
 		return keep(x, s, w, lcm.Wait(d.pause(x), "%s and %d more are being deleted", left[0].title(s.Namespace), len(left)-1))
 	}
+	for name := range w.Unhelmed {
+		if err := c.deleteRevisions(ctx, s.Namespace, name, x.Instance.ID); err != nil {
+			return lcm.Progress{}, err
+		}
+	}
 	if x.Op.Operation != sol003.LcmOperationTypeHeal {
 		metadata := maps.Clone(x.Instance.Metadata)
 		delete(metadata, namespaceKey)
@@ -56,6 +61,7 @@ func (d *Driver) removeAll(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	}
 	for n := range s.Releases {
 		s.Releases[n].Since = ""
+		s.unnote(s.Releases[n].Name)
 	}
 	s.date()
 	return keep(x, s, &work{}, lcm.Done())

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -209,9 +210,18 @@ func TestHelmRollback(t *testing.T) {
 	// What is scaled out crashes as well, and goes again.
 	op = v.task("scale", doc{"type": "SCALE_OUT", "aspectId": "vdu1_aspect"})
 	v.fails(op, "CNF Scale Wait Failed")
+	// What somebody has made of it meanwhile does not count, though helm has done its part.
+	_, err := w.Client.AppsV1().Deployments(ns).Patch(t.Context(), "vdu1", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
+	must(t, err)
+	must(t, v.api.OpOccTask(t.Context(), op, "retry", nil))
+	must(t, eventually(t, func(ctx context.Context) (bool, error) {
+		d, err := w.Client.AppsV1().Deployments(ns).Get(ctx, "vdu1", metav1.GetOptions{})
+		return err == nil && *d.Spec.Replicas == 2, err
+	}))
+	v.fails(op, "CNF Scale Wait Failed")
 	v.rollsBack(op)
 	v.consistsOf("VDU1", 1)
-	if got := w.releaseOf(t, ns, "back"); !strings.HasSuffix(got, "3 deployed") {
+	if got := w.releaseOf(t, ns, "back"); !strings.HasSuffix(got, "4 deployed") {
 		t.Errorf("the release is %s", got)
 	}
 	v.terminates("FORCEFUL")

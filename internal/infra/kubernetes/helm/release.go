@@ -74,14 +74,6 @@ var nameText = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a
 // ValidName tells whether a release may have the name.
 func ValidName(name string) bool { return len(name) <= maxName && nameText.MatchString(name) }
 
-func (r *Release) values() []string {
-	out := make([]string, 0, len(r.Set))
-	for _, s := range r.Set {
-		out = append(out, "--set="+s)
-	}
-	return out
-}
-
 func (r *Release) labels() []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(r.Labels)) {
@@ -101,7 +93,7 @@ func (r *Runner) hookTimeout() string {
 // Capabilities are what charts may ask about the cluster.
 type Capabilities struct {
 	Version string   // of Kubernetes; "": what helm was built with
-	APIs    []string // group versions, as "apps/v1"
+	APIs    []string // group versions and kinds, as "apps/v1" and "apps/v1/Deployment"
 }
 
 // Render returns what the chart's templates make of the release's values, hooks included and tests left out, in YAML documents.
@@ -111,14 +103,14 @@ func (r *Runner) Render(ctx context.Context, rel Release, of Capabilities, upgra
 	if of.Version != "" {
 		args = append(args, "--kube-version="+of.Version)
 	}
-	if len(of.APIs) > 0 {
-		args = append(args, "--api-versions="+strings.Join(of.APIs, ","))
+	for some := range slices.Chunk(of.APIs, 500) { // an argument has its limit
+		args = append(args, "--api-versions="+strings.Join(some, ","))
 	}
 	if upgrade {
 		args = append(args, "--is-upgrade")
 	}
 	return r.run(ctx, job{
-		doing: "render the chart of release " + rel.Name, args: append(args, rel.values()...), chart: rel.Chart, set: rel.Set,
+		doing: "render the chart of release " + rel.Name, args: args, chart: rel.Chart, set: rel.Set,
 	})
 }
 
@@ -143,7 +135,7 @@ func (r *Runner) Upgrade(ctx context.Context, a *Access, rel Release, reuse bool
 }
 
 func (r *Runner) change(ctx context.Context, a *Access, rel Release, verb string, args []string) error {
-	args = slices.Concat(args, []string{"--namespace=" + rel.Namespace, "--hide-notes", "--disable-openapi-validation", r.hookTimeout()}, rel.labels(), rel.values())
+	args = slices.Concat(args, []string{"--namespace=" + rel.Namespace, "--hide-notes", "--disable-openapi-validation", r.hookTimeout()}, rel.labels())
 	_, err := r.run(ctx, job{doing: verb + " release " + rel.Name + " in namespace " + rel.Namespace, args: args, access: a, chart: rel.Chart, set: rel.Set})
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,8 @@ type Runner struct {
 	turns chan struct{}
 
 	mu    sync.Mutex
-	known program // the last that was asked for its version
+	known program   // the last that was asked for its version
+	swept time.Time // when what killed runs have left was looked for last
 }
 
 // program is a file, and the version that it says it has.
@@ -54,8 +56,8 @@ type program struct {
 	version string
 }
 
-// New returns a runner; zero fields of cfg take their defaults. What runs have left that were killed with an earlier server is
-// removed.
+// New returns a runner; zero fields of cfg take their defaults. What runs have left that were killed with another server is
+// removed, and looked for again now and then.
 func New(cfg Config, log *slog.Logger) *Runner {
 	if cfg.Binary == "" {
 		cfg.Binary = "helm"
@@ -69,31 +71,13 @@ func New(cfg Config, log *slog.Logger) *Runner {
 	if cfg.MaxOutput == 0 {
 		cfg.MaxOutput = 32 << 20
 	}
-	sweep(cfg.TempDir, 2*cfg.Timeout, log)
-	return &Runner{cfg: cfg, log: log, turns: make(chan struct{}, cfg.MaxConcurrent)}
+	r := &Runner{cfg: cfg, log: log, turns: make(chan struct{}, cfg.MaxConcurrent)}
+	r.sweep()
+	return r
 }
 
-// dirPrefix begins the names of runs' directories.
-const dirPrefix = "vnfm-helm-"
-
-// sweep removes the directories of runs that were killed with their server: those older than any run may last.
-func sweep(parent string, age time.Duration, log *slog.Logger) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	left, err := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
-	if err != nil {
-		return // no pattern: nothing of ours can be there
-	}
-	for _, dir := range left {
-		if st, err := os.Lstat(dir); err != nil || !st.IsDir() || time.Since(st.ModTime()) < age {
-			continue
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			log.Warn("what a killed run of helm has left cannot be removed", "dir", dir, "error", err)
-		}
-	}
-}
+// Timeout returns the longest that a run may take.
+func (r *Runner) Timeout() time.Duration { return r.cfg.Timeout }
 
 var versionText = regexp.MustCompile(`^v(\d+)\.\d+`)
 
@@ -101,6 +85,9 @@ var versionText = regexp.MustCompile(`^v(\d+)\.\d+`)
 // version that is not supported.
 func (r *Runner) Version(ctx context.Context) (path, version string, err error) {
 	path, err = exec.LookPath(r.cfg.Binary)
+	if err == nil { // a run has a directory of its own
+		path, err = filepath.Abs(path)
+	}
 	if err != nil {
 		return "", "", &lcm.Error{
 			Kind: lcm.KindTerminal, Err: err,
@@ -159,6 +146,21 @@ const (
 	chartFile      = "chart.tgz"
 )
 
+// Turn takes one of the turns that there are, until leave; not ok: all are taken. Runs with a context of [InTurn] take none.
+func (r *Runner) Turn() (leave func(), ok bool) {
+	select {
+	case r.turns <- struct{}{}:
+		return func() { <-r.turns }, true
+	default:
+		return nil, false
+	}
+}
+
+type inTurn struct{}
+
+// InTurn returns the context of runs, one at a time, whose turn has been taken: they do not wait for another.
+func InTurn(ctx context.Context) context.Context { return context.WithValue(ctx, inTurn{}, true) }
+
 // job is one run.
 type job struct {
 	doing  string // for messages
@@ -174,22 +176,21 @@ func (r *Runner) run(ctx context.Context, j job) (out []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case r.turns <- struct{}{}:
-		defer func() { <-r.turns }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for a turn to %s: %w", j.doing, context.Cause(ctx))
-	}
-	dir, err := os.MkdirTemp(r.cfg.TempDir, dirPrefix)
-	if err != nil {
-		return nil, fmt.Errorf("make a directory for helm: %w", err)
-	}
-	defer func() {
-		if e := os.RemoveAll(dir); e != nil {
-			r.log.Warn("the directory of a run of helm cannot be removed", "dir", dir, "error", e)
+	if ctx.Value(inTurn{}) == nil {
+		select {
+		case r.turns <- struct{}{}:
+			defer func() { <-r.turns }()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for a turn to %s: %w", j.doing, context.Cause(ctx))
 		}
-	}()
-	args := j.args
+	}
+	r.sweep()
+	dir, leave, err := r.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	args := slices.Clone(j.args)
 	if j.access != nil {
 		content, err := j.access.kubeconfig()
 		if err != nil {
@@ -203,6 +204,11 @@ func (r *Runner) run(ctx context.Context, j job) (out []byte, err error) {
 			args = append(args, fmt.Sprintf("--qps=%g", j.access.RequestsPerSecond), fmt.Sprintf("--burst-limit=%d", max(1, int(2*j.access.RequestsPerSecond))))
 		}
 	}
+	set, err := values(dir, j.set)
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, set...)
 	if j.chart != nil {
 		if err := os.WriteFile(filepath.Join(dir, chartFile), j.chart, 0o600); err != nil {
 			return nil, fmt.Errorf("write the chart for helm: %w", err)
@@ -256,7 +262,7 @@ func (r *Runner) execute(ctx context.Context, binary, dir string, args []string,
 		said = "helm ended with " + exit.String()
 	}
 	said = j.scrubbed(said)
-	return nil, lcm.Errorf(kindOf(said), "cannot %s: %s", j.doing, said)
+	return nil, lcm.Errorf(j.kindOf(said), "cannot %s: %s", j.doing, said)
 }
 
 // head keeps the first bytes written to it, and tells whether there were more than that.

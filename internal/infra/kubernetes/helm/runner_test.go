@@ -98,11 +98,11 @@ func TestWhatHelmSees(t *testing.T) {
 	r := newRunner(t, Config{Binary: fake(t, "v4.1.0", `
 for a; do printf '%s\n' "$a" >> `+seen+`/args; done
 env > `+seen+`/env
-cp kubeconfig chart.tgz `+seen+`
-stat -c '%a %n' . kubeconfig chart.tgz > `+seen+`/modes
+cp kubeconfig chart.tgz value-* `+seen+`
+stat -c '%a %n' . kubeconfig chart.tgz value-0 > `+seen+`/modes
 pwd > `+seen+`/dir`)})
 	err := r.Install(t.Context(), access(), Release{
-		Name: "web", Namespace: "ns", Chart: []byte("the chart"), Set: []string{"a=b; rm -rf /", "--post-renderer=x=y"},
+		Name: "web", Namespace: "ns", Chart: []byte("the chart"), Set: []string{"a=b; rm -rf /", "--post-renderer=x=y", "replicas=3"},
 		Labels: map[string]string{"vnfm/instance": "id", "vnfm/op-occ": "op"},
 	})
 	if err != nil {
@@ -119,14 +119,17 @@ pwd > `+seen+`/dir`)})
 	dir := strings.TrimSpace(read("dir"))
 	want := []string{
 		"install", "web", "chart.tgz", "--server-side=true", "--namespace=ns", "--hide-notes", "--disable-openapi-validation", "--timeout=1m48s",
-		"--labels=vnfm/instance=id,vnfm/op-occ=op", "--set=a=b; rm -rf /", "--set=--post-renderer=x=y",
-		"--kubeconfig=" + dir + "/kubeconfig", "--qps=2.5", "--burst-limit=5",
+		"--labels=vnfm/instance=id,vnfm/op-occ=op", "--kubeconfig=" + dir + "/kubeconfig", "--qps=2.5", "--burst-limit=5",
+		"--set-file=a=value-0", "--set-file=--post-renderer=value-1", "--set=replicas=3",
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(read("args")), "\n")); diff != "" {
 		t.Error(diff)
 	}
-	if got := read("modes"); got != "700 .\n600 kubeconfig\n600 chart.tgz\n" {
+	if got := read("modes"); got != "700 .\n600 kubeconfig\n600 chart.tgz\n600 value-0\n" {
 		t.Errorf("the modes are %s", got)
+	}
+	if got := read("value-0") + "|" + read("value-1"); got != "b; rm -rf /|x=y" {
+		t.Errorf("the values are %q", got)
 	}
 	if got := read("chart.tgz"); got != "the chart" {
 		t.Errorf("the chart is %q", got)
@@ -248,26 +251,94 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-// TestSweep: what runs have left that were killed with their server goes when the next one starts.
+// TestSweep: what runs have left that were killed with their server goes, whatever its age; what a run has stays.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
-	for name, age := range map[string]time.Duration{"vnfm-helm-old": time.Hour, "vnfm-helm-new": 0, "other": time.Hour} {
-		dir := filepath.Join(parent, name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		at := time.Now().Add(-age)
-		if err := os.Chtimes(dir, at, at); err != nil {
+	for _, name := range []string{"vnfm-helm-left", "other"} {
+		if err := os.Mkdir(filepath.Join(parent, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	New(Config{TempDir: parent}, slog.New(slog.DiscardHandler))
-	left, err := filepath.Glob(filepath.Join(parent, "*"))
+	if err := os.Symlink(filepath.Join(parent, "other"), filepath.Join(parent, "vnfm-helm-link")); err != nil {
+		t.Fatal(err)
+	}
+	found := func() []string {
+		t.Helper()
+		left, err := filepath.Glob(filepath.Join(parent, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return left
+	}
+	r := New(Config{TempDir: parent}, slog.New(slog.DiscardHandler))
+	want := []string{filepath.Join(parent, "other"), filepath.Join(parent, "vnfm-helm-link")}
+	if diff := cmp.Diff(want, found()); diff != "" {
+		t.Error(diff)
+	}
+	dir, leave, err := r.enter()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{filepath.Join(parent, "other"), filepath.Join(parent, "vnfm-helm-new")}, left); diff != "" {
+	New(Config{TempDir: parent}, slog.New(slog.DiscardHandler))
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("what is in use: %v", err)
+	}
+	leave()
+	if diff := cmp.Diff(want, found()); diff != "" {
 		t.Error(diff)
+	}
+	r.swept = time.Time{} // a run looks again when it is time
+	if err := os.Mkdir(filepath.Join(parent, "vnfm-helm-later"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.sweep()
+	if diff := cmp.Diff(want, found()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestValues: what is in files, and what is in arguments since helm would take it for something else from a file.
+func TestValues(t *testing.T) {
+	for name, tt := range map[string]struct{ set, want []string }{
+		"texts":          {[]string{"a.b=c", "d=1.5", "e=007"}, []string{"--set-file=a.b=value-0", "--set-file=d=value-1", "--set-file=e=value-2"}},
+		"others":         {[]string{"a=1", "b=-1", "c=0", "d=True", "e=false", "f=null", "g="}, []string{"--set=a=1", "--set=b=-1", "--set=c=0", "--set=d=True", "--set=e=false", "--set=f=null", "--set=g="}},
+		"the same":       {[]string{"a=x", "a=y", "c=z"}, []string{"--set=a=x", "--set=a=y", "--set-file=c=value-2"}},
+		"a part":         {[]string{"a.b=x", "a=null", "ab=z"}, []string{"--set=a.b=x", "--set=a=null", "--set-file=ab=value-2"}},
+		"one has a list": {[]string{"a=x", "b={1,2}"}, []string{"--set=a=x", "--set=b={1,2}"}},
+		"one has two":    {[]string{"a=x", "b=1,a=y"}, []string{"--set=a=x", "--set=b=1,a=y"}},
+		"one escapes":    {[]string{"a=x", `b\.c=y`}, []string{"--set=a=x", `--set=b\.c=y`}},
+		"an index":       {[]string{"a=x", "b[0]=y"}, []string{"--set=a=x", "--set=b[0]=y"}},
+	} {
+		got, err := values(t.TempDir(), tt.set)
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	for name, tt := range map[string]struct {
+		said   string
+		access *Access
+		want   lcm.Kind
+	}{
+		"no connection":            {"Get: unexpected EOF", access(), lcm.KindRetryable},
+		"a template":               {"parse error at (web/templates/x.yaml:1): unexpected EOF", access(), lcm.KindTerminal},
+		"a template, rendered":     {"template: web:1: unexpected EOF", nil, lcm.KindTerminal},
+		"a kind that is not there": {"failed to delete release: web", access(), lcm.KindRetryable},
+	} {
+		if got := (job{access: tt.access}).kindOf(tt.said); got != tt.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestRelativeBinary: where the server runs counts, and not where helm does.
+func TestRelativeBinary(t *testing.T) {
+	path := fake(t, "v4.1.0", "")
+	t.Chdir(filepath.Dir(path))
+	if err := newRunner(t, Config{Binary: "./helm"}).Install(t.Context(), access(), Release{Name: "web", Namespace: "ns", Chart: []byte("x")}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -42,13 +42,16 @@ var passing = []string{
 	"the server was unable to return a response in the time allotted", "kubernetes cluster unreachable", "unauthorized",
 	"the object has been modified", "another operation (install/upgrade/rollback) is in progress", "client rate limiter",
 	"error looking up service account", "apiserver not ready", "bad gateway", "gateway timeout",
+	"failed to delete release:", // helm could not make sense of the cluster's kinds: one may be just coming or going
 }
 
-// kindOf classes what helm says is wrong. A hook that fails, or does not end, is the chart's fault.
-func kindOf(said string) lcm.Kind {
+// kindOf classes what helm says is wrong. A hook that fails, or does not end, is the chart's fault, and so is all that is wrong when
+// nobody is called. A template that ends too early is said to have an unexpected EOF as well.
+func (j job) kindOf(said string) lcm.Kind {
 	low := strings.ToLower(said)
+	parsing := strings.Contains(low, "parse error")
 	for _, text := range passing {
-		if strings.Contains(low, text) {
+		if j.access != nil && strings.Contains(low, text) && (!parsing || !strings.Contains(text, "eof")) {
 			return lcm.KindRetryable
 		}
 	}
