@@ -98,7 +98,7 @@ var cnfActs = []act{
 	{name: healOne, from: whole, to: whole, operation: sol003.LcmOperationTypeHeal, states: toCompleted, prepare: pick, ask: asks("heal", askHeal), kept: less},
 	{
 		name: "HEAL of the whole", from: whole, to: whole, operation: sol003.LcmOperationTypeHeal, states: toCompleted,
-		ask: asks("heal", func(*lane, *subject) any { return sol003.HealVnfRequest{Cause: "a test"} }), kept: none,
+		ask: asks("heal", func(*lane, *subject) any { return sol003.HealVnfRequest{Cause: "a test"} }), kept: none, like: true,
 	},
 	{
 		name: "OPERATE stop", from: whole, to: stopped, operation: sol003.LcmOperationTypeOperate, states: toCompleted,
@@ -179,6 +179,6 @@ var cnfActs = []act{
 	},
 	{
 		name: "HEAL after that", from: given, to: whole, operation: sol003.LcmOperationTypeHeal, states: toCompleted, kept: none,
-		prepare: asGiven, ask: asks("heal", askHeal), free: "pods", // those of before may be made once more while they are replaced
+		prepare: asGiven, ask: asks("heal", askHeal), like: true, free: "pods", // those of before may be made once more while they are replaced
 	},
 }

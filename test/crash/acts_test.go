@@ -341,6 +341,10 @@ func (l *lane) awaitEnd(ctx context.Context, a *act, op string) error {
 	if a.until != "" {
 		return l.awaitStep(ctx, op, a.until)
 	}
+	// Not through the API at first: the waiting is not to load what is measured.
+	if err := harness.Await(ctx, "the operation has ended", func(ctx context.Context) (bool, error) { return l.ended(ctx, op) }); err != nil {
+		return err
+	}
 	o, err := l.api().AwaitOpOcc(ctx, op)
 	if err != nil {
 		return err
@@ -349,6 +353,13 @@ func (l *lane) awaitEnd(ctx context.Context, a *act, op string) error {
 		return fmt.Errorf("%s %s ended in %s, want %s: %+v", o.Operation, op, o.OperationState, want, o.Error)
 	}
 	return nil
+}
+
+// ended tells whether nothing goes on in an op occ any more.
+func (l *lane) ended(ctx context.Context, op string) (bool, error) {
+	var live bool
+	err := l.conn.QueryRow(ctx, `SELECT operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK') FROM vnf_lcm_op_occs WHERE id = $1::uuid`, op).Scan(&live)
+	return !live, err
 }
 
 // awaitStep waits until a step that begins so is under way.
@@ -387,9 +398,10 @@ func (l *lane) judgeDeath(ctx context.Context, s *subject, a *act, end *ending, 
 	return nil
 }
 
-// some leaves out points: of calls that change the VIM those after it when the only node dies, and those before it when one of
-// several does; with effects all those but what a request passes, a step with an effect, and such calls.
-func some(points []string, alone, effects bool) []string {
+// some are those of the points at which nodes die: of calls that change the VIM before each when the only node dies, and after
+// each when one of several does. Of the others, one of several dies at all, and the only node, or one in an act that is like
+// another, at those that a request passes and a step with an effect; the only node in an act that is like another at none.
+func some(points []string, alone, like bool) []string {
 	recorded := map[string]bool{}
 	for _, p := range points {
 		if step, ok := strings.CutSuffix(p, "/recorded"); ok {
@@ -400,10 +412,14 @@ func some(points []string, alone, effects bool) []string {
 		at := strings.LastIndexByte(p, '/')
 		step, side := p[:at], p[at+1:]
 		switch {
+		case strings.HasPrefix(p, "notify/"):
+			return false
 		case strings.HasPrefix(p, "call:"):
 			return alone != (side == "before")
-		case effects:
-			return !strings.HasSuffix(step, "/accept") && !recorded[step] && !strings.HasPrefix(p, "notify/")
+		case alone && like:
+			return true
+		case alone || like:
+			return !strings.HasSuffix(step, "/accept") && !recorded[step]
 		}
 		return false
 	})

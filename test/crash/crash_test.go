@@ -259,7 +259,7 @@ func discover(t *testing.T, on *stage, nodes int) (reference, []job) {
 		a := &acts[n]
 		all := len(points[a.name])
 		if a.points == nil && a.name != instantiate && a.name != terminate {
-			points[a.name] = some(points[a.name], alone, alone || a.like)
+			points[a.name] = some(points[a.name], alone, a.like)
 		}
 		if !a.plain {
 			t.Logf("points: %d of %s, %d of them are died at", all, a.name, len(points[a.name]))

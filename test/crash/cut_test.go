@@ -169,11 +169,7 @@ func (l *lane) cutDuring(ctx context.Context, t *testing.T, s *subject, a *act, 
 		return err
 	}
 	// Not through the API: a request that meets a connection which has just been cut may fail.
-	if err := harness.Await(ctx, "the operation has ended", func(ctx context.Context) (bool, error) {
-		var live bool
-		err := l.conn.QueryRow(ctx, `SELECT operation_state IN ('STARTING', 'PROCESSING', 'ROLLING_BACK') FROM vnf_lcm_op_occs WHERE id = $1::uuid`, s.op).Scan(&live)
-		return !live, err
-	}); err != nil {
+	if err := harness.Await(ctx, "the operation has ended", func(ctx context.Context) (bool, error) { return l.ended(ctx, s.op) }); err != nil {
 		return err
 	}
 	t.Logf("%s: cut for %.1f s; ended %.1f s after the cut was over", a.name, over.Sub(began).Seconds(), time.Since(over).Seconds())

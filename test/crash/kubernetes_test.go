@@ -408,16 +408,27 @@ func (p *plane) note(informer cache.SharedIndexInformer, kind string) error {
 	return err
 }
 
-// settleTime is how long the cluster may take to remove what is on its way out.
+// counted tells whether a workload's controller has seen what it is to be, and whether it has as many pods, well or not.
+func counted(u *unstructured.Unstructured) bool {
+	wanted, scales, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !scales {
+		return true
+	}
+	has, _, _ := unstructured.NestedInt64(u.Object, "status", "replicas")
+	seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	return has == wanted && seen == u.GetGeneration()
+}
+
+// settleTime is how long the cluster may take to make and to remove what is on its way.
 const settleTime = time.Minute
 
-// own lists what is in the namespace and no stranger's, by its kind, once nothing is on its way out and the watches have seen
-// all of it.
+// own lists what is in the namespace and no stranger's, by its kind, once nothing is on its way in or out and the watches have
+// seen all of it.
 func (p *plane) own(ctx context.Context) (map[string][]*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, settleTime, fmt.Errorf("not within %s", settleTime))
 	defer cancel()
 	var out map[string][]*unstructured.Unstructured
-	err := harness.Await(ctx, "nothing is on its way out", func(ctx context.Context) (bool, error) {
+	err := harness.Await(ctx, "nothing is on its way in or out", func(ctx context.Context) (bool, error) {
 		p.mu.Lock()
 		leaving := len(p.leaving)
 		p.mu.Unlock()
@@ -439,6 +450,7 @@ func (p *plane) own(ctx context.Context) (map[string][]*unstructured.Unstructure
 				p.mu.Lock()
 				settled = settled && p.seen[u.GetUID()] && u.GetDeletionTimestamp() == nil
 				p.mu.Unlock()
+				settled = settled && counted(u)
 				if replicas, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); kind == replicasets && replicas == 0 {
 					continue // a Deployment keeps those of before for a while
 				}

@@ -215,7 +215,7 @@ func TestCNFKubeconfig(t *testing.T) {
 	cert, err := l.plane.Certificate(user)
 	must(t, err)
 	l.said.hide(strings.Split(string(cert.Key), "\n")[1])
-	real := l.lab
+	theirs := l.lab
 	l.lab = l.ours(ctx, t)
 	raw, vnfd := variant(t, "web-cnf", nil)
 	pkg, err := l.api.Onboard(ctx, raw)
@@ -253,7 +253,7 @@ func TestCNFKubeconfig(t *testing.T) {
 					t.Errorf("after vim set --kubeconfig the cluster has seen (- want, + got):\n%s", diff)
 				}
 			}
-			if out := real.ok(ctx, t, "vim", "show", c.name); out != l.ok(ctx, t, "vim", "show", vim) {
+			if out := theirs.ok(ctx, t, "vim", "show", c.name); out != l.ok(ctx, t, "vim", "show", vim) {
 				t.Errorf("the real client shows the VIM otherwise:\n%s", out)
 			}
 			l.ok(ctx, t, "vim", "delete", c.name)
