@@ -89,11 +89,11 @@ lab-kubernetes-down: ## End it; nothing of it is kept
 	@$(GO) run ./test/labs/kubernetes down
 
 .PHONY: e2e
-e2e: ## The built binary driven by the real openstack client
+e2e: build-lab-kubernetes ## The built binary driven by the real openstack client, VNFs on the simulator and CNFs on a real control plane
 	$(GO) test -count=1 -timeout 30m ./test/e2e/...
 
 .PHONY: crash
-crash: ## kill -9 before and after every step, with one node and with three
+crash: build-lab-kubernetes ## kill -9 before and after every step, with one node and with three, of VNFs and of CNFs
 	$(GO) test -count=1 -timeout 40m -v ./test/crash/... | grep --line-buffered -vE '^ *(=== |--- PASS: [^ ]*/)'
 
 .PHONY: bench

@@ -66,8 +66,22 @@ func (d *Driver) healLook(ctx context.Context, x *lcm.Execution) (lcm.Progress, 
 		if err := d.plan(ctx, x, c, s, w, by); err != nil {
 			return lcm.Progress{}, err
 		}
+	} else {
+		w.Had = had(s, by)
 	}
 	return keep(x, s, w, lcm.Done())
+}
+
+// had counts the pods of the objects of kinds that only their own controllers know: what these say right after a pod has gone may
+// be from before.
+func had(s *infra, by map[string][]*unstructured.Unstructured) map[string]int {
+	out := map[string]int{}
+	for n := range s.Objects {
+		if o := &s.Objects[n]; o.Replicas != nil && !builtIn(o) && o.UID != "" {
+			out[o.UID] = len(living(by[o.UID]))
+		}
+	}
+	return out
 }
 
 // plan settles what the VNF's objects are to be by the manifests as they are now.

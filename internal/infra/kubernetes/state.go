@@ -163,6 +163,8 @@ type work struct {
 	Unhelmed map[string]bool `json:"unhelmed,omitempty"`
 	// Victims are the pods that a heal removes.
 	Victims []victim `json:"victims,omitempty"`
+	// Had is how many pods objects had before the heal that do not say themselves how many they are to have, by uid.
+	Had map[string]int `json:"had,omitempty"`
 	// Digest is the SHA-256 of the definition files as they were when it was settled what the VNF consists of.
 	Digest string `json:"digest,omitempty"`
 	// Updating says that the manifests are applied anew since they have changed.

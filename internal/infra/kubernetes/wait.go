@@ -96,7 +96,7 @@ func (d *Driver) podsLate(ctx context.Context, c *cluster, s *infra, w *work, wh
 		if err != nil {
 			return nil, err
 		}
-		if message := podsMissing(o, u, by[o.UID], w.Victims, why); message != "" {
+		if message := podsMissing(o, u, by[o.UID], w, why); message != "" {
 			late = append(late, trouble{o, message, u})
 		}
 	}
@@ -104,11 +104,11 @@ func (d *Driver) podsLate(ctx context.Context, c *cluster, s *infra, w *work, wh
 }
 
 // podsMissing tells in what a workload's pods are not as they are to be, "" when they are.
-func podsMissing(o *object, u *unstructured.Unstructured, list []*unstructured.Unstructured, victims []victim, why purpose) string {
+func podsMissing(o *object, u *unstructured.Unstructured, list []*unstructured.Unstructured, w *work, why purpose) string {
 	for _, pod := range list {
 		phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
 		switch {
-		case slices.ContainsFunc(victims, func(v victim) bool { return v.UID == string(pod.GetUID()) }):
+		case slices.ContainsFunc(w.Victims, func(v victim) bool { return v.UID == string(pod.GetUID()) }):
 			return "pod " + pod.GetName() + " is still there"
 		case phase == "Unknown" && why == scaled:
 			return "CNF Scale failed caused by the Pod status is Unknown"
@@ -117,6 +117,9 @@ func podsMissing(o *object, u *unstructured.Unstructured, list []*unstructured.U
 		}
 	}
 	wanted, known := expected(o, u)
+	if had, ok := w.Had[o.UID]; ok && !known {
+		wanted, known = had, why == healed
+	}
 	if !known {
 		return ""
 	}

@@ -41,7 +41,7 @@ func TestPodsMissing(t *testing.T) {
 		{"unknown, after a scale", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Unknown", "")}, scaled, "CNF Scale failed caused by the Pod status is Unknown"},
 		{"unknown", []*unstructured.Unstructured{pod("a", "Running", "True"), pod("b", "Unknown", "")}, healed, "Pod status is found Unknown"},
 	} {
-		if got := podsMissing(deployment, live, tt.list, []victim{{UID: "v"}}, tt.why); got != tt.want {
+		if got := podsMissing(deployment, live, tt.list, &work{Victims: []victim{{UID: "v"}}}, tt.why); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}

@@ -22,7 +22,7 @@ type Limits struct {
 	CPUSeconds  uint64 // default 60
 	MemoryBytes uint64 // address space, default 1 GiB
 	OpenFiles   uint64 // default 256
-	Processes   uint64 // processes and threads of the scripts' user, default 32
+	Processes   uint64 // processes and threads of the script, beside those that its user has already, default 32
 	FileBytes   uint64 // size of a file that it writes, default 16 MiB
 	ResultBytes int64  // of the result as JSON, default 4 MiB
 	OutputBytes int    // of what it prints that is kept, default 64 KiB
@@ -97,7 +97,9 @@ func (r *Runner) Run(ctx context.Context, req Request) (params map[string]any, e
 			r.log.Warn("the directory of a user data script cannot be removed", "dir", dir.base, "error", e)
 		}
 	}()
-	input, err := req.encode(dir, module, r.cfg.Limits)
+	limits := r.cfg.Limits
+	limits.Processes += threadsOf(as)
+	input, err := req.encode(dir, module, limits)
 	if err != nil {
 		return nil, err
 	}

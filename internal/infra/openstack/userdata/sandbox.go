@@ -37,6 +37,31 @@ func lookup(name string) (*account, error) {
 	return &account{uid, gid}, nil
 }
 
+// threadsOf counts the threads of whom a script runs as: the system's limit is one of all that a user has.
+func threadsOf(as *account) uint64 {
+	uid := uint32(os.Getuid()) //nolint:gosec // an id
+	if as != nil {
+		uid = uint32(as.uid) //nolint:gosec // an id of a real account
+	}
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, p := range processes {
+		if _, err := strconv.Atoi(p.Name()); err != nil {
+			continue
+		}
+		var st syscall.Stat_t
+		if syscall.Stat("/proc/"+p.Name(), &st) != nil || st.Uid != uid {
+			continue
+		}
+		tasks, _ := os.ReadDir("/proc/" + p.Name() + "/task") // none: it has just ended
+		n += len(tasks)
+	}
+	return uint64(n)
+}
+
 // apart are the namespaces that a script gets for itself: without a network, and such that all it has started dies
 // with it.
 const apart = syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
