@@ -19,6 +19,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
@@ -154,46 +155,25 @@ func (w *world) releaseOf(t *testing.T, ns, name string) string {
 func (w *world) left(t *testing.T, ns string) []string {
 	t.Helper()
 	var out []string
-	add := func(kind string, names ...string) {
-		for _, n := range names {
-			out = append(out, kind+"/"+n)
+	for _, kind := range []schema.GroupVersionKind{
+		{Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+		{Version: "v1", Kind: "ConfigMap"},
+		{Version: "v1", Kind: "PersistentVolumeClaim"},
+		{Group: "batch", Version: "v1", Kind: "Job"},
+		{Version: "v1", Kind: "Secret"},
+	} {
+		list, err := w.objects.Resource(kind.GroupVersion().WithResource(plural(kind.Kind))).Namespace(ns).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		for _, o := range list.Items {
+			if o.GetName() != "kube-root-ca.crt" {
+				out = append(out, kind.Kind+"/"+o.GetName())
+			}
 		}
 	}
-	all := metav1.ListOptions{}
-	apps, core, batch := w.Client.AppsV1(), w.Client.CoreV1(), w.Client.BatchV1()
-	deployments, err := apps.Deployments(ns).List(t.Context(), all)
-	must(t, err)
-	for _, o := range deployments.Items {
-		add("Deployment", o.Name)
+	for _, name := range w.podsIn(t, ns) {
+		out = append(out, "Pod/"+name)
 	}
-	sets, err := apps.StatefulSets(ns).List(t.Context(), all)
-	must(t, err)
-	for _, o := range sets.Items {
-		add("StatefulSet", o.Name)
-	}
-	configs, err := core.ConfigMaps(ns).List(t.Context(), all)
-	must(t, err)
-	for _, o := range configs.Items {
-		if o.Name != "kube-root-ca.crt" {
-			add("ConfigMap", o.Name)
-		}
-	}
-	claims, err := core.PersistentVolumeClaims(ns).List(t.Context(), all)
-	must(t, err)
-	for _, o := range claims.Items {
-		add("PersistentVolumeClaim", o.Name)
-	}
-	jobs, err := batch.Jobs(ns).List(t.Context(), all)
-	must(t, err)
-	for _, o := range jobs.Items {
-		add("Job", o.Name)
-	}
-	secrets, err := core.Secrets(ns).List(t.Context(), all)
-	must(t, err)
-	for _, o := range secrets.Items {
-		add("Secret", o.Name)
-	}
-	add("Pod", w.podsIn(t, ns)...)
 	return out
 }
 
