@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -32,10 +33,21 @@ type watch struct {
 	mu      sync.RWMutex
 	objects map[string]map[string]*unstructured.Unstructured // by namespace, "" for those of the cluster, and name
 	gone    map[types.UID]bool                               // that were reported and are not there any more, marked as a VNF's
+	read    map[types.NamespacedName]reading                 // what was read since the watch has not reported it yet
 	synced  chan struct{}                                    // closed once the objects are known
 	denied  time.Time                                        // when we were told that we may not
 	over    chan struct{}                                    // closed then
 }
+
+// reading is an object as it was read, and when.
+type reading struct {
+	object *unstructured.Unstructured
+	at     time.Time
+}
+
+// readAgain is how long what was read stands for what a watch has yet to report: an API server that is slow to report is not to
+// be asked at every look besides.
+const readAgain = 5 * time.Second
 
 // The number of watches of one VIM is bounded. So many namespaces have one of their own for a kind; those that come after share
 // one of the whole cluster, where the account may have that. Of pods more do, since a watch of the cluster's reports those of
@@ -72,8 +84,12 @@ func (c *cluster) watching(ctx context.Context, gvr schema.GroupVersionResource,
 			n++
 		}
 	}
+	if !shared && (refused || has || n < most) {
+		defer c.mu.Unlock() // counted and begun at once
+		return c.begun(own)
+	}
 	c.mu.Unlock()
-	if shared || !refused && !has && n >= most && c.mayWatchAll(ctx, gvr) {
+	if shared || c.mayWatchAll(ctx, gvr) {
 		return c.watch(wide)
 	}
 	return c.watch(own)
@@ -88,7 +104,11 @@ func (c *cluster) mayWatchAll(ctx context.Context, gvr schema.GroupVersionResour
 		return false
 	}
 	for _, verb := range []string{"list", "watch"} {
-		if may, err := c.may(ctx, right{verb: verb, group: gvr.Group, resource: gvr.Resource}); err != nil || !may {
+		may, err := c.may(ctx, right{verb: verb, group: gvr.Group, resource: gvr.Resource})
+		if err != nil { // no answer is not a no
+			return false
+		}
+		if !may {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.narrow[gvr] = time.Now()
@@ -108,13 +128,18 @@ const firstLook = 2 * time.Second
 func (c *cluster) watch(key watchKey) *watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.begun(key)
+}
+
+// begun is watch for those who hold c.mu.
+func (c *cluster) begun(key watchKey) *watch {
 	if w, ok := c.watches[key]; ok && !w.expired() {
 		w.idle.Reset(c.driver.cfg.WatchIdle)
 		return w
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // it outlives the look that begins it; close ends it
 	w := &watch{
-		key: key, stop: cancel, objects: map[string]map[string]*unstructured.Unstructured{}, gone: map[types.UID]bool{},
+		key: key, stop: cancel, objects: map[string]map[string]*unstructured.Unstructured{}, gone: map[types.UID]bool{}, read: map[types.NamespacedName]reading{},
 		synced: make(chan struct{}), over: make(chan struct{}),
 	}
 	if c.closed || len(c.watches) >= mostWatches { // what still looks reads for itself
@@ -232,6 +257,37 @@ func (w *watch) get(ns, name string) *unstructured.Unstructured {
 	return w.objects[ns][name]
 }
 
+// lately returns an object as it was read a short while ago, if it is no older than a version; else nil. It is not to be changed.
+func (w *watch) lately(name types.NamespacedName, version string) *unstructured.Unstructured {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	r, ok := w.read[name]
+	if !ok || time.Since(r.at) > readAgain || older(r.object.GetResourceVersion(), version) {
+		return nil
+	}
+	return r.object
+}
+
+// keep lays down an object that has been read, until the watch reports it.
+func (w *watch) keep(name types.NamespacedName, u *unstructured.Unstructured) {
+	slim(u)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone[u.GetUID()] {
+		return
+	}
+	maps.DeleteFunc(w.read, func(_ types.NamespacedName, r reading) bool { return time.Since(r.at) > readAgain })
+	w.read[name] = reading{u, time.Now()}
+}
+
+// reported drops what was read of an object that the watch has reported, unless that is from before; w.mu is held.
+func (w *watch) reported(u *unstructured.Unstructured) {
+	name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+	if r, ok := w.read[name]; ok && !older(u.GetResourceVersion(), r.object.GetResourceVersion()) {
+		delete(w.read, name)
+	}
+}
+
 // left tells whether an object has been reported that is not there any more, or is not marked as a VNF's.
 func (w *watch) left(uid string) bool {
 	w.mu.RLock()
@@ -263,6 +319,7 @@ func (w *watch) Update(obj any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	put(w.objects, u)
+	w.reported(u)
 	return nil
 }
 
@@ -276,6 +333,7 @@ func (w *watch) Delete(obj any) error {
 			delete(w.objects, u.GetNamespace())
 		}
 		w.bury(u)
+		w.reported(u)
 	}
 	return nil
 }
@@ -317,6 +375,7 @@ func (w *watch) Replace(list []any, _ string) error {
 		}
 	}
 	w.objects = objects
+	clear(w.read)
 	select {
 	case <-w.synced:
 	default:
@@ -355,14 +414,22 @@ func older(version, than string) bool {
 // What the watch has reported is no older than the version that we have written.
 func (c *cluster) look(ctx context.Context, o *object, ns, written string) (*unstructured.Unstructured, error) {
 	w := c.watching(ctx, o.gvr(), o.in(ns))
-	if !w.ready(ctx) {
-		return c.get(ctx, o, ns)
+	if w.ready(ctx) {
+		if u := w.get(o.in(ns), o.Name); u != nil && (written == "" || !older(u.GetResourceVersion(), written)) {
+			return u, nil
+		}
 	}
-	u := w.get(o.in(ns), o.Name)
-	if u == nil || written != "" && older(u.GetResourceVersion(), written) {
-		return c.get(ctx, o, ns) // not there, or not reported yet
+	name := types.NamespacedName{Namespace: o.in(ns), Name: o.Name} // not there, or not reported yet
+	if written != "" {
+		if u := w.lately(name, written); u != nil {
+			return u, nil
+		}
 	}
-	return u, nil
+	u, err := c.get(ctx, o, ns)
+	if u != nil && !w.refused() {
+		w.keep(name, u)
+	}
+	return u, err
 }
 
 // pods is how pods are reached.

@@ -157,6 +157,42 @@ func TestWatch(t *testing.T) {
 			t.Errorf("the pods have been listed %d times", s.count("list"))
 		}
 	})
+	t.Run("reported late", func(t *testing.T) {
+		s, c := newStall(t, Config{})
+		a := pods
+		a.Name = "a"
+		if _, err := c.look(t.Context(), &a, "ns", ""); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		changed := s.pod("a")
+		s.pods["a"] = changed
+		s.mu.Unlock()
+		written := fmt.Sprint(s.version)
+		for range 100 {
+			if u, err := c.look(t.Context(), &a, "ns", written); err != nil || u == nil || u.GetResourceVersion() != written {
+				t.Fatalf("look: %v, %v", u, err)
+			}
+		}
+		if s.count("get") != 1 {
+			t.Errorf("100 looks at what is reported late have cost %v", s.asked)
+		}
+		w := c.watching(t.Context(), pods.gvr(), "ns")
+		s.changes <- map[string]any{"type": "MODIFIED", "object": changed}
+		until(t, "the change is told of", func() bool { return w.get("ns", "a").GetResourceVersion() == written })
+		if w.mu.Lock(); len(w.read) != 0 {
+			t.Errorf("what was read is kept after it was told of: %v", w.read)
+		}
+		w.mu.Unlock()
+		s.mu.Lock()
+		delete(s.pods, "a")
+		s.mu.Unlock()
+		s.changes <- map[string]any{"type": "DELETED", "object": changed}
+		until(t, "the pod's end is told of", func() bool { return w.get("ns", "a") == nil })
+		if u, err := c.look(t.Context(), &a, "ns", written); err != nil || u != nil {
+			t.Errorf("what is gone is found: %v, %v", u, err)
+		}
+	})
 	t.Run("nobody looks", func(t *testing.T) {
 		_, c := newStall(t, Config{WatchIdle: time.Millisecond})
 		if _, err := c.podsOf(t.Context(), "ns"); err != nil {
