@@ -131,7 +131,7 @@ func (h *house) made(user, method, path, body string, headers ...string) string 
 func (h *house) await(user, path, text string) {
 	h.t.Helper()
 	var last answer
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if last = h.ask(user, "GET", path, ""); strings.Contains(last.Body, text) {
 			return
 		}
@@ -287,7 +287,7 @@ func (h *house) trail(instance, op string) {
 		}
 		return false
 	}
-	for end := time.Now().Add(30 * time.Second); !refused("bob", 404) || !refused("rita", 403); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !refused("bob", 404) || !refused("rita", 403); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("refusals are not recorded: %+v", list("root", ""))
 		}

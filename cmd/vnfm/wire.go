@@ -61,6 +61,7 @@ type server struct {
 
 	requests *store.RequestLog
 	marker   []byte
+	grants   string // where the NFVO has its grants, "" when none is asked
 	working  atomic.Bool
 }
 
@@ -165,6 +166,9 @@ func (s *server) wire() error {
 		return err
 	}
 	s.fetched = there
+	if asked, ok := grants.(*nfvo.Granter); ok {
+		s.grants = asked.URL()
+	}
 	s.service = &lcm.Service{Store: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Now: s.store.Now, NewID: newID, Probe: crashPoint}
 	s.inspects = &lcm.Inspector{
 		Instances: s.store, Packages: packages, VIMs: s.vims, Infra: drivers, Records: s.store, Timeout: cfg.Verify.Timeout, Parallel: cfg.Verify.Parallel,
@@ -278,9 +282,9 @@ func (s *server) serveAPI(ctx context.Context, listening func(net.Addr)) error {
 		EndpointURL: s.cfg.EndpointURL, Auth: auth, PageSize: s.cfg.Paging.PageSize, MarkerKey: s.marker,
 		MaxBody: int64(s.cfg.Limits.Body), MaxPackage: int64(s.cfg.VNFPackage.SizeCap), MaxInFlight: s.cfg.Limits.MaxConcurrent, Log: s.log,
 		BodyTimeout: s.cfg.Limits.BodyTimeout, RequestsPerSecond: s.cfg.Limits.RequestsPerSecond, Burst: s.cfg.Limits.Burst, Proxies: s.cfg.Limits.ProxyPrefixes(),
-		Requests: s.requests,
-		Observe:  func(o httpapi.Observation) { s.metrics.Request(o.Route, o.Method, o.Status, o.Duration) },
-		Ready:    http.HandlerFunc(s.ready), Metrics: s.metrics.Handler(),
+		Requests: s.requests, GrantsURL: s.grants,
+		Observe: func(o httpapi.Observation) { s.metrics.Request(o.Route, o.Method, o.Status, o.Duration) },
+		Ready:   http.HandlerFunc(s.ready), Metrics: s.metrics.Handler(),
 	}, httpapi.Deps{LCM: s.service, Reader: s.store, Packages: s.packages, VIMs: s.vims, Subscriptions: s.subscriptions,
 		Verifier: s.inspects, Verifications: s.store})
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)

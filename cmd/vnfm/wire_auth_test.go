@@ -120,7 +120,7 @@ func askAs(t *testing.T, url string, ca *servertlstest.Authority, name, user str
 	if user != "" {
 		req.SetBasicAuth(user, "pw")
 	}
-	res, err := (&http.Client{Transport: tr, Timeout: 20 * time.Second}).Do(req)
+	res, err := (&http.Client{Transport: tr, Timeout: 2 * time.Minute}).Do(req)
 	if err != nil {
 		return ""
 	}

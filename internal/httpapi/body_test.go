@@ -221,8 +221,10 @@ func TestVnfdOfManyFiles(t *testing.T) {
 // Over a real connection: an upload that stands still is given up, a refused one is answered though its client sends on.
 func TestUploads(t *testing.T) {
 	f := newFake()
-	srv := httptest.NewServer(f.handler(Config{Stall: 200 * time.Millisecond, MaxPackage: 8 << 20}))
+	srv := httptest.NewServer(f.handler(Config{Stall: 2 * time.Minute, MaxPackage: 8 << 20}))
 	defer srv.Close()
+	hasty := httptest.NewServer(f.handler(Config{Stall: 200 * time.Millisecond, MaxPackage: 8 << 20}))
+	defer hasty.Close()
 	send := func(id string, body io.Reader, length int64) (*http.Response, error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL+pk+"/"+id+"/package_content", body)
 		if err != nil {
@@ -249,7 +251,7 @@ func TestUploads(t *testing.T) {
 	if res, err := send(busy, io.LimitReader(zeros{}, 4<<20), 4<<20); err != nil || res.StatusCode != 409 {
 		t.Errorf("refused: %v, %v", res, err)
 	}
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	conn, err := net.Dial("tcp", hasty.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,9 @@ type Config struct {
 	// EndpointURL is the base of every absolute href and Location, as callers reach this server:
 	// "http://localhost:9890" by default. It may have a path.
 	EndpointURL string
+	// GrantsURL is the collection of the NFVO's grants, "https://nfvo.example.com/grant/v1/grants": op occs link to theirs
+	// there (SOL003 v2.6.1 §5.5.2.13). "" when no NFVO is asked.
+	GrantsURL string
 	// Auth tells on whose behalf a request is made; None{} by default.
 	Auth Authenticator
 	// PageSize is how many resources a page of a list has at most; 100 by default, less than 0 for no limit.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -19,7 +20,12 @@ type link struct {
 	when   func(body []byte) bool
 	member string
 	target string
+	// granted says that the member is the id of a grant, which the NFVO has.
+	granted bool
 }
+
+// origin is where links lead, as it stands inside a JSON string: this server, and the NFVO's grants ("" when none is asked).
+type origin struct{ here, grants string }
 
 // resource is one kind of resource of which lists and single representations are read.
 type resource struct {
@@ -70,6 +76,7 @@ var opOccs = &resource{
 	links: []link{
 		{name: "self"},
 		{name: "vnfInstance", member: "vnfInstanceId", target: "/vnflcm/v1/vnf_instances"},
+		{name: "grant", member: "grantId", granted: true},
 		{name: "cancel", suffix: "/cancel", states: []string{"STARTING", "PROCESSING", "ROLLING_BACK"}, when: cancelable},
 		{name: "retry", suffix: "/retry", states: failed},
 		{name: "rollback", suffix: "/rollback", states: failed, when: undoable, operations: []string{
@@ -147,9 +154,9 @@ var packages = &resource{
 
 // appendRepresentation appends a stored body with what the selection shows of it, and its links. id and body are of the
 // store: ids need no escapes.
-func (res *resource) appendRepresentation(dst []byte, endpoint, id string, body []byte, s selection) []byte {
+func (res *resource) appendRepresentation(dst []byte, from origin, id string, body []byte, s selection) []byte {
 	if res.relative {
-		endpoint = ""
+		from.here = ""
 	}
 	dst, some := appendSelected(dst, body, s)
 	if len(res.links) == 0 {
@@ -167,9 +174,14 @@ func (res *resource) appendRepresentation(dst []byte, endpoint, id string, body 
 			l.when != nil && !l.when(body) {
 			continue
 		}
-		path, target := res.path, id
+		base, path, target := from.here, res.path, id
 		if l.member != "" {
 			if path, target = l.target, topText(body, l.member); target == "" {
+				continue
+			}
+		}
+		if l.granted { // its id is the NFVO's choice: grants/{grantId}, SOL003 v2.6.1 §9.3
+			if base, target = from.grants, url.PathEscape(target); base == "" {
 				continue
 			}
 		}
@@ -178,7 +190,7 @@ func (res *resource) appendRepresentation(dst []byte, endpoint, id string, body 
 		}
 		first = false
 		dst = append(append(append(dst, '"'), l.name...), `":{"href":"`...)
-		dst = append(append(append(dst, endpoint...), path...), '/')
+		dst = append(append(append(dst, base...), path...), '/')
 		dst = append(append(append(dst, target...), l.suffix...), `"}`...)
 	}
 	return append(dst, "}}"...)

@@ -367,7 +367,7 @@ func FuzzCut(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		valid := json.Valid(raw) && strings.HasPrefix(strings.TrimSpace(string(raw)), "{")
 		for _, s := range []selection{{}, sel} {
-			out := instances.appendRepresentation(nil, "http://h", "i", raw, s)
+			out := instances.appendRepresentation(nil, origin{here: "http://h"}, "i", raw, s)
 			if valid && !json.Valid(out) {
 				t.Fatalf("%s of %s", out, raw)
 			}

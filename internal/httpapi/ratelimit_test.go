@@ -80,7 +80,11 @@ func TestRateLimitMemory(t *testing.T) {
 // A body that trickles is cut off, and what comes after a body in time is not.
 func TestSlowBody(t *testing.T) {
 	for _, slow := range []bool{true, false} {
-		srv := httptest.NewServer(newFake().handler(Config{BodyTimeout: 300 * time.Millisecond}))
+		timeout := time.Minute
+		if slow {
+			timeout = 300 * time.Millisecond
+		}
+		srv := httptest.NewServer(newFake().handler(Config{BodyTimeout: timeout}))
 		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +98,7 @@ func TestSlowBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Minute))
 		answer := make([]byte, 4096)
 		n, err := conn.Read(answer)
 		status, _, _ := strings.Cut(string(answer[:n]), "\r\n")
@@ -147,12 +151,12 @@ func TestAnswerNotTaken(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("it is waited for")
 	}
 	// An answer of the same size that is taken comes whole, and the connection goes on; on a machine that has other things to
 	// do, too.
-	srv = serve(10 * time.Second)
+	srv = serve(2 * time.Minute)
 	for range 2 {
 		res, err := http.Get(srv.URL + vi + "/" + known)
 		if err != nil {

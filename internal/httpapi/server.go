@@ -17,7 +17,7 @@ import (
 type server struct {
 	cfg      Config
 	deps     Deps
-	endpoint string // the Config's EndpointURL as it stands inside a JSON string
+	endpoint origin // the Config's EndpointURL and GrantsURL
 	callers  *callers
 }
 
@@ -28,11 +28,7 @@ func New(cfg Config, deps Deps) http.Handler {
 	}
 	s := &server{cfg: cfg.withDefaults(), deps: deps}
 	s.callers = newCallers(s.cfg.RequestsPerSecond, s.cfg.Burst)
-	quoted, err := json.Marshal(s.cfg.EndpointURL)
-	if err != nil {
-		panic("httpapi: a string always marshals: " + err.Error())
-	}
-	s.endpoint = string(quoted[1 : len(quoted)-1])
+	s.endpoint = origin{here: quoted(s.cfg.EndpointURL), grants: quoted(s.cfg.GrantsURL)}
 	schemas() // read now, not with the first request
 
 	router := chi.NewRouter()
@@ -53,6 +49,15 @@ func New(cfg Config, deps Deps) http.Handler {
 			api.ServeHTTP(w, r)
 		}
 	}))
+}
+
+// quoted is a text as it stands inside a JSON string.
+func quoted(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic("httpapi: a string always marshals: " + err.Error())
+	}
+	return string(raw[1 : len(raw)-1])
 }
 
 // operational serves what the operator's tools ask: it needs neither a caller nor a free slot.

@@ -86,6 +86,27 @@ func TestSubscriptionRequests(t *testing.T) {
 	}
 }
 
+// An op occ links to its grant where an NFVO was asked, whatever the NFVO calls it.
+func TestGrantLink(t *testing.T) {
+	for id, want := range map[string]string{
+		"grant-1": "https://nfvo/grants/grant-1", "a b/\u00e4\"<": "https://nfvo/grants/a%20b%2F%C3%A4%22%3C", "": "",
+	} {
+		body, err := json.Marshal(sol003.VnfLcmOpOcc{Id: known, GrantId: id, VnfInstanceId: known})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for grants, want := range map[string]string{"https://nfvo/grants": want, "": ""} {
+			var got sol003.VnfLcmOpOcc
+			if err := json.Unmarshal(opOccs.appendRepresentation(nil, origin{here: host, grants: grants}, known, body, selection{}), &got); err != nil {
+				t.Fatal(err)
+			}
+			if href := got.UnderscoreLinks["grant"].Href; href != want {
+				t.Errorf("grant %q of %q: %q, want %q", id, grants, href, want)
+			}
+		}
+	}
+}
+
 // The links of a representation are those of what can be done with it now.
 func TestLinks(t *testing.T) {
 	info := func(scaleStatus string) string {
@@ -128,7 +149,7 @@ func TestLinks(t *testing.T) {
 		{opOccs, op("HEAL", "FAILED_TEMP", ``), failed},
 		{subscriptions, `{"callbackUri":"x"}`, []string{"self"}},
 	} {
-		raw := c.res.appendRepresentation(nil, host, known, []byte(c.body), selection{})
+		raw := c.res.appendRepresentation(nil, origin{here: host}, known, []byte(c.body), selection{})
 		var got struct {
 			Links map[string]sol003.Link `json:"_links"`
 		}

@@ -64,6 +64,9 @@ type asked struct {
 // Asks implements lcm.Granter.
 func (g *Granter) Asks() bool { return true }
 
+// URL is the collection of the NFVO's grants: that of one is its id beneath (SOL003 v2.6.1 §9.3).
+func (g *Granter) URL() string { return g.nfvo.collection.String() }
+
 // Grant asks the NFVO for the operation's grant and applies it (SOL003 v2.6.1 §9.4.2.3.1, §9.4.3.3.2). While the NFVO has not
 // decided, or cannot be asked, it returns Wait. A request whose answer was lost is made again; its vnfLcmOpOccId tells the NFVO.
 // Forbidden: refused; terminal: not to be had, or unlike what was asked for.

@@ -85,7 +85,7 @@ func newManager(t *testing.T, o *nfvotest.NFVO) *manager {
 // ended waits until the op occ is in the state.
 func (m *manager) ended(t *testing.T, id string, state sol003.LcmOperationState) *sol003.VnfLcmOpOcc {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		body, err := m.st.OpOccBody(context.Background(), mine, id)
 		if err != nil {
 			t.Fatal(err)

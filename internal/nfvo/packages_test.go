@@ -135,7 +135,7 @@ func (n *node) count(t testing.TB, what string) (c int) {
 
 func in(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -190,7 +190,7 @@ func TestFetched(t *testing.T) {
 func TestNotToBeHad(t *testing.T) {
 	o := nfvotest.Start(t)
 	n := newNode(t, storetest.URL(t), nfvo.PackagesConfig{BaseURL: o.PackagesURL() + "/vnf_packages/", Retries: 1})
-	hasty := n.again(t, nfvo.PackagesConfig{BaseURL: o.PackagesURL(), Retries: 1, Timeout: 500 * time.Millisecond})
+	hasty := n.again(t, nfvo.PackagesConfig{BaseURL: o.PackagesURL(), Retries: 1, Timeout: 2 * time.Second})
 	good := zip(t, vnfd1)
 	with := func(change func(*nfvotest.Package)) nfvotest.Package {
 		p := nfvotest.Package{Info: nfvotest.PackageInfo(pkg1, vnfd1, good), Zip: good}
@@ -213,8 +213,8 @@ func TestNotToBeHad(t *testing.T) {
 		"too large":         {with(func(p *nfvotest.Package) { p.Zip, p.Info.Checksum = make([]byte, 2<<20), nil }), lcm.KindTooLarge, "larger than"},
 		"failing":           {with(func(p *nfvotest.Package) { p.Failures = 9 }), lcm.KindUnavailable, "The NFVO answered 500 to the content of VNF package " + pkg1 + ": a bad day"},
 		"cut":               {with(func(p *nfvotest.Package) { p.Cut = 9 }), lcm.KindUnavailable, "broke off"},
-		"stalled":           {with(func(p *nfvotest.Package) { p.Stall = true }), lcm.KindUnavailable, "sent nothing for 500ms"},
-		"stalled at once":   {with(func(p *nfvotest.Package) { p.Gate = make(chan struct{}) }), lcm.KindUnavailable, "sent nothing for 500ms"},
+		"stalled":           {with(func(p *nfvotest.Package) { p.Stall = true }), lcm.KindUnavailable, "sent nothing for 2s"},
+		"stalled at once":   {with(func(p *nfvotest.Package) { p.Gate = make(chan struct{}) }), lcm.KindUnavailable, "sent nothing for 2s"},
 		"an id that climbs": {with(func(p *nfvotest.Package) { p.Info.Id = ".." }), lcm.KindTerminal, `id cannot be: ".."`},
 	} {
 		t.Run(name, func(t *testing.T) {

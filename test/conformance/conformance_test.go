@@ -21,7 +21,7 @@ type trial struct {
 }
 
 // caseTime is how long a case may take.
-const caseTime = 2 * time.Minute
+const caseTime = 10 * time.Minute
 
 // all are the cases of all tables.
 func all() []trial {

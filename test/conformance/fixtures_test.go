@@ -109,6 +109,9 @@ func (x *exam) in(on *site, opOccID string, state sol003.LcmOperationState) sol0
 func (x *exam) links(op sol003.VnfLcmOpOcc) {
 	x.t.Helper()
 	want := []string{"self", "vnfInstance"}
+	if op.GrantId != "" {
+		want = append(want, "grant")
+	}
 	switch op.OperationState {
 	case "STARTING", "PROCESSING", "ROLLING_BACK":
 		if !op.IsCancelPending {

@@ -39,8 +39,11 @@ func grantCases() []trial {
 				if op.Error == nil || op.Error.Detail == "" {
 					x.t.Errorf("op occ %+v", op)
 				}
-			} else if op.GrantId == "" {
-				x.t.Errorf("op occ %+v", op)
+				if op.UnderscoreLinks["grant"].Href != "" {
+					x.t.Errorf("there is no grant, and a link to it: %+v", op.UnderscoreLinks)
+				}
+			} else if href := op.UnderscoreLinks["grant"].Href; op.GrantId == "" || href != x.nfvo.GrantURL()+"/grants/"+op.GrantId {
+				x.t.Errorf("grant %q is linked to at %q", op.GrantId, href)
 			}
 			return nil
 		}}

@@ -77,7 +77,7 @@ func (l *lab) site(t *testing.T, prepared bool, caller []string, env ...string) 
 	if !prepared {
 		return s
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var vim struct{ Vim struct{ ID string } }
 	s.must(ctx, t, "POST", "/v1.0/vims", "application/json",
@@ -157,7 +157,7 @@ func decode[T any](x *exam, a *answer) T {
 }
 
 var client = &http.Client{
-	Timeout:       time.Minute,
+	Timeout:       5 * time.Minute,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 

@@ -85,7 +85,7 @@ func (f *fixture) get(t *testing.T, change func(*tls.Config)) (name, answer stri
 	}
 	tr := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true}
 	defer tr.CloseIdleConnections()
-	res, err := (&http.Client{Transport: tr, Timeout: 20 * time.Second}).Get("https://" + f.address)
+	res, err := (&http.Client{Transport: tr, Timeout: 2 * time.Minute}).Get("https://" + f.address)
 	if err != nil {
 		return "", "", err
 	}
@@ -139,7 +139,7 @@ func TestWatch(t *testing.T) {
 	wg.Go(func() { f.files.Watch(ctx, 5*time.Millisecond) })
 	await := func(what string, done func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s: never; log: %s", what, said.String())
 			}

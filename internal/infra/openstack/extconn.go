@@ -37,7 +37,8 @@ func (d *Driver) flavourSteps() []lcm.Step {
 
 // flavoured is the stack that a change of flavour asks for.
 func (d *Driver) flavoured(_ context.Context, x *lcm.Execution, _ *cloud, w *work) (*wish, error) {
-	return &wish{flavour: x.Flavour, params: w.Parameters, capacities: membersOf(x.Flavour, x.Instance.Request, x.Instance.Info, plan(x).Leaves...)}, nil
+	members := membersOf(x.Flavour, x.Instance.Request, x.Instance.Info, plan(x).Leaves...)
+	return &wish{flavour: x.Flavour, params: w.Parameters, capacities: members, anew: true}, nil
 }
 
 // extConnParameters is the step that puts the networks and addresses of the request into the stack's parameters, or sees that

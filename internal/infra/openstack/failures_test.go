@@ -233,7 +233,7 @@ func TestOperationFaults(t *testing.T) {
 			ops:   []string{"stop"}, want: []string{"no power", "ERROR"}, clock: true,
 		},
 		"a server hangs when stopped": {
-			fault: vimsim.Fault{ResourceType: "OS::Nova::Server", Action: "stop", Effect: vimsim.EffectHang, Delay: vimsim.Duration(3 * time.Second)},
+			fault: vimsim.Fault{ResourceType: "OS::Nova::Server", Action: "stop", Effect: vimsim.EffectHang, Delay: vimsim.Duration(15 * time.Second)},
 			ops:   []string{"stop"}, want: []string{"after 600 seconds"}, clock: true,
 		},
 	} {

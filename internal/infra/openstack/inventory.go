@@ -50,7 +50,11 @@ func (d *Driver) inventory(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	}
 	resolveLinkPorts(x)
 	alignStates(x)
-	return lcm.Done(), nil
+	params, err := decodeParameters(w.Parameters)
+	if err != nil {
+		return lcm.Progress{}, err
+	}
+	return lcm.Done(), c.noteUnheeded(ctx, x, params)
 }
 
 // resolveLinkPorts points handles that are laid out with the id of a link's port, as the request calls it (linkPortId, SOL003

@@ -47,7 +47,7 @@ func newLab(t *testing.T, sim vimsim.Config, cfg Config) *lab {
 	if cfg.PollMin == 0 {
 		cfg.PollMin, cfg.PollMax = time.Millisecond, 5*time.Millisecond
 		if cfg.StackTimeout == 0 { // a wait without an end is to be told
-			cfg.StackTimeout = time.Minute
+			cfg.StackTimeout = 10 * time.Minute
 		}
 	}
 	if cfg.BreakerOpenFor == 0 { // waits pass on a clock of the test's, this one does not
@@ -518,7 +518,7 @@ func TestChecksumByOtherAlgorithm(t *testing.T) {
 func TestImageFromURL(t *testing.T) {
 	l := newLab(t, vimsim.Config{}, Config{})
 	fsys, f := testPackage(t, "cluster", "complex")
-	files := &http.Server{Handler: http.FileServerFS(fsys), ReadHeaderTimeout: time.Second}
+	files := &http.Server{Handler: http.FileServerFS(fsys), ReadHeaderTimeout: time.Minute}
 	address := serve(t, files)
 	for n := range f.SoftwareImages {
 		f.SoftwareImages[n].File, f.SoftwareImages[n].Remote = address+"/"+f.SoftwareImages[n].File, true
@@ -639,6 +639,51 @@ func TestUntrustedCertificate(t *testing.T) {
 		_, err := d.connect(t.Context(), &lcm.VimTarget{VIM: lcm.VIM{ID: name, AuthURL: keystone.URL, Auth: tt.auth, Project: map[string]any{"name": "p"}}})
 		if !lcm.Is(err, lcm.KindTerminal) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestZonesOfAnotherFlavour: VDUs that have servers stay where they are when the flavour changes, whoever makes the parameters.
+func TestZonesOfAnotherFlavour(t *testing.T) {
+	zones := func(of ...string) map[string]any { // VDU, zone, VDU, zone
+		vdus := map[string]any{}
+		for n := 0; n < len(of); n += 2 {
+			vdus[of[n]] = map[string]any{"zone": of[n+1]}
+		}
+		return map[string]any{"nfv": map[string]any{"VDU": vdus}}
+	}
+	x := &lcm.Execution{
+		Op:      &lcm.OpOcc{Operation: sol003.LcmOperationTypeChangeFlavour},
+		Flavour: &vnfd.Flavour{VDUs: []vnfd.VDU{{Name: "a"}, {Name: "b"}, {Name: "fresh"}}},
+		Before: &lcm.Instance{Info: &sol003.InstantiatedVnfInfo{VnfcResourceInfo: []sol003.VnfcResourceInfo{
+			{Id: "1", VduId: "a"}, {Id: "2", VduId: "b"}, {Id: "3", VduId: "gone"},
+		}}},
+		Instance: &lcm.Instance{},
+		Grant:    &lcm.Grant{VDUZones: map[string]string{"a": "far", "b": "far", "fresh": "far"}},
+	}
+	was, err := json.Marshal(zones("a", "near", "b", "near", "gone", "near"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := saveInfra(x.Instance, &infra{Parameters: was}); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		params, want map[string]any
+		all          bool
+	}{
+		"a script says nothing of zones": {map[string]any{}, zones("a", "near", "b", "near", "fresh", "far"), false},
+		"a script says some":             {zones("a", "chosen"), zones("a", "chosen", "b", "near", "fresh", "far"), false},
+		"translated":                     {zones("a", "chosen", "fresh", ""), zones("a", "near", "fresh", ""), true},
+	} {
+		if err := keepZones(x, tt.params, tt.all); err != nil {
+			t.Fatal(err)
+		}
+		if !tt.all { // of those that are translated the translation sees to it
+			applyGrant(granted(x, nil), tt.params)
+		}
+		if diff := cmp.Diff(tt.want, tt.params); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

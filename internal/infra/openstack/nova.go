@@ -14,6 +14,23 @@ type server struct {
 	Fault  struct {
 		Message string `json:"message"`
 	} `json:"fault"`
+	Zone   string `json:"OS-EXT-AZ:availability_zone"`
+	Flavor struct {
+		ID string `json:"id"`
+	} `json:"flavor"`
+	Image any `json:"image"` // an object with an id; "" when the server has its system on a volume
+}
+
+// has tells whether the server has a zone, a flavor or an image.
+func (s *server) has(what, value string) bool {
+	switch what {
+	case "zone":
+		return s.Zone == value
+	case "flavor":
+		return s.Flavor.ID == value
+	}
+	image, _ := s.Image.(map[string]any)
+	return text(image, "id") == value
 }
 
 // trouble is what is to be said of a server besides its status: what it is doing, what has befallen it.

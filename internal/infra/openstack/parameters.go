@@ -53,8 +53,8 @@ func (d *Driver) parameters(ctx context.Context, x *lcm.Execution) (lcm.Progress
 	if err := d.pinImages(ctx, x, w, params); err != nil {
 		return lcm.Progress{}, err
 	}
-	if translated(req) && x.Op.Operation == sol003.LcmOperationTypeChangeFlavour {
-		if err := keepZones(x, params); err != nil {
+	if x.Op.Operation == sol003.LcmOperationTypeChangeFlavour {
+		if err := keepZones(x, params, translated(req)); err != nil {
 			return lcm.Progress{}, err
 		}
 	}

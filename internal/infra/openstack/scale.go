@@ -60,7 +60,7 @@ func (d *Driver) leaving(x *lcm.Execution) []lcm.Step {
 
 // scaleSteps returns the steps of SCALE (SOL003 v2.6.1 §5.4.5) and SCALE_TO_LEVEL (§5.4.6): one for every scaling step. New
 // members of a group are like those that there are: zones, flavours and images that the grant names for them (§9.5.2.3) count
-// where there is none, and are logged otherwise.
+// where there is none, and are logged otherwise, and told in the new VNFCs' metadata.
 func (d *Driver) scaleSteps(x *lcm.Execution) []lcm.Step {
 	steps := []lcm.Step{{Name: "groups", Timeout: d.cfg.StackTimeout, Run: d.lookAtGroups}}
 	for n, a := range plan(x).Aspects {

@@ -359,6 +359,9 @@ func changeFlavour(t *testing.T, req *sol003.InstantiateVnfRequest) {
 	if !slices.Equal(slices.Sorted(maps.Keys(workers)), slices.Sorted(maps.Keys(v.servers("workerNode")))) {
 		t.Errorf("the workers were %v and are %v", workers, v.servers("workerNode"))
 	}
+	if diff := cmp.Diff(masters, v.servers("masterNode")); diff != "" {
+		t.Errorf("the master is not the one of before: %s", diff)
+	}
 	v.ok(change(""))
 	v.flavour = large
 	v.same("changed")

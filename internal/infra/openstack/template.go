@@ -213,6 +213,11 @@ func (h *baseHOT) byGroup(f *vnfd.Flavour, byAspect map[string]int) map[string]i
 	return out
 }
 
+// scaled tells whether an aspect of the flavour scales the AutoScalingGroup of that name.
+func (h *baseHOT) scaled(f *vnfd.Flavour, group string) bool {
+	return slices.ContainsFunc(f.Aspects, func(a vnfd.ScalingAspect) bool { return h.groupOf(&a) == group })
+}
+
 // policy is a scaling policy of the top template: the number of members that a signal adds. It is not known when it is not
 // a plain change of the capacity; there is none when the template has no such resource.
 func (h *baseHOT) policy(name string) (adds int, known, there bool) {

@@ -99,11 +99,12 @@ func (d *Driver) rechosen(
 	if err != nil {
 		return nil, err
 	}
-	return params, keepZones(x, params)
+	return params, keepZones(x, params, true)
 }
 
-// keepZones has VDUs stay in the zones that they have: servers that are not made anew would have to move.
-func keepZones(x *lcm.Execution, params map[string]any) error {
+// keepZones has VDUs stay in the zones that they have: servers that are not made anew would have to move. Of
+// parameters that a script has made only those are given that it says nothing of; of the others all.
+func keepZones(x *lcm.Execution, params map[string]any, all bool) error {
 	s, err := loadInfra(x.Instance)
 	if err != nil {
 		return err
@@ -115,8 +116,18 @@ func keepZones(x *lcm.Execution, params map[string]any) error {
 	vdus := section(params, "VDU")
 	for name, v := range section(had, "VDU") {
 		was, _ := v.(map[string]any)
-		if node, _ := vdus[name].(map[string]any); node != nil && text(was, "zone") != "" {
+		if text(was, "zone") == "" {
+			continue
+		}
+		node, _ := vdus[name].(map[string]any)
+		switch {
+		case all && node != nil, node != nil && node["zone"] == nil:
 			node["zone"] = was["zone"]
+		case all, node != nil: // a translation has no such VDU; a script has chosen
+		default:
+			if _, ok := x.Flavour.VDU(name); ok { // the zone is all that is said of it
+				within(within(params, "nfv"), "VDU")[name] = map[string]any{"zone": was["zone"]}
+			}
 		}
 	}
 	return nil

@@ -125,6 +125,19 @@ func TestGrantOfScaling(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"2": true}, v.flavors("silent")); diff != "" {
 		t.Error(diff)
 	}
+	note := func(vdu string, want map[any]int) { // how many VNFCs of a VDU say what of their grant
+		t.Helper()
+		got := map[any]int{}
+		for _, vnfc := range v.now.Info.VnfcResourceInfo {
+			if vnfc.VduId == vdu {
+				got[vnfc.Metadata[unheededKey]]++
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("what VNFCs of VDU %s say of their grant (-want +got):\n%s", vdu, diff)
+		}
+	}
+	note("silent", map[any]int{nil: 1, "flavor 3 of silent": 1})
 	if got := said.String(); !strings.Contains(got, "is not followed") || !strings.Contains(got, "flavor 3 of silent") || strings.Contains(got, "worker") {
 		t.Errorf("said: %s", said.String())
 	}
@@ -139,7 +152,50 @@ func TestGrantOfScaling(t *testing.T) {
 	if v.flavors("worker")["3"] {
 		t.Error("a worker follows the grant")
 	}
+	note("worker", map[any]int{nil: len(v.servers("worker")) - 1, "flavor 3 of worker, image other of worker": 1}) // it is in the zone
 	v.same("scaled")
+}
+
+// TestGrantNoted: what a new member is not made by is told of it until it is made again as granted.
+func TestGrantNoted(t *testing.T) {
+	l := newLab(t, vimsim.Config{Hosts: []string{"a@near", "b@near", "c@near", "d@far"}}, Config{})
+	v := translatedVNF(l)
+	v.grant = &lcm.Grant{VDUZones: map[string]string{"worker": "near"}}
+	v.ok(v.instantiate())
+	noted := func(want string) (of string) {
+		t.Helper()
+		for _, vnfc := range v.now.Info.VnfcResourceInfo {
+			if said := vnfc.Metadata[unheededKey]; said != nil {
+				if of != "" || said != want {
+					t.Errorf("VNFC %s says of its grant %v, want %q of one only", vnfc.Id, said, want)
+				}
+				of = vnfc.Id
+			}
+		}
+		if (of == "") != (want == "") {
+			t.Errorf("VNFC %q says what of its grant is not followed, want it to be %q", of, want)
+		}
+		return of
+	}
+	noted("")
+	before := v.servers("worker")
+	v.grant = &lcm.Grant{VDUZones: map[string]string{"worker": "far"}}
+	v.ok(v.scale(sol003.ScaleVnfRequestTypeOut, "day", 1, nil))
+	fresh := noted("zone far of worker")
+	if now := v.servers("worker"); len(now) != len(before)+1 {
+		t.Errorf("there were %d workers, and are %d", len(before), len(now))
+	}
+	servers := byID(v.sim.Cloud.State().Servers)
+	for vnfc, id := range before {
+		if v.servers("worker")[vnfc] != id || servers[id]["OS-EXT-AZ:availability_zone"] != "near" {
+			t.Errorf("server %s of VNFC %s has changed", id, vnfc)
+		}
+	}
+	v.grant = &lcm.Grant{VDUZones: map[string]string{"worker": "near"}}
+	v.ok(v.heal(fresh))
+	noted("")
+	v.same("healed")
+	v.terminateAll()
 }
 
 // TestGrantBesideOthers: a group is empty and another has servers of its VDU, which a grant must not change.

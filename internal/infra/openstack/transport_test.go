@@ -56,7 +56,7 @@ func get(t *testing.T, c *http.Client, ctx context.Context, url string) error {
 func TestThrottle(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})
-	url := serve(t, &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	url := serve(t, &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		most.Store(max(most.Load(), now.Add(1)))
 		<-release
 		now.Add(-1)
@@ -97,10 +97,10 @@ func TestThrottle(t *testing.T) {
 }
 
 func TestRedirects(t *testing.T) {
-	other := serve(t, &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	other := serve(t, &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the token went to another host")
 	})})
-	here := serve(t, &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	here := serve(t, &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/away":
 			http.Redirect(w, r, other, http.StatusFound)

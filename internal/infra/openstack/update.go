@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,10 @@ type wish struct {
 	// capacities are the sizes that groups of the top template are to have, by aspect; atLeast those that groups which are
 	// smaller are brought to.
 	capacities, atLeast map[string]int
+	// anew says that the stack is of another flavour than it was: groups that no aspect scales get the size of the template.
+	anew bool
+	// stays are the VNFCs whose members stay when a group shrinks, as long as there are others; nil: Heat chooses.
+	stays []sol003.VnfcResourceInfo
 	// tag tells this wish from others of the same instance.
 	tag string
 	// stamp makes the members' definitions differ from those before by a description: after an update that has failed Heat
@@ -99,13 +104,27 @@ func (d *Driver) update(ctx context.Context, x *lcm.Execution, c *cloud, found *
 	sizes := map[string]int{}
 	capacities, atLeast := hot.byGroup(is.flavour, is.capacities), hot.byGroup(is.flavour, is.atLeast)
 	for _, name := range hot.groups() {
+		g := findGroup(found.ID, list, name)
 		size, given := capacities[name]
-		if !given {
-			g := findGroup(found.ID, list, name)
-			if g == nil {
-				continue // it is new; the template tells
+		switch {
+		case given:
+		case g == nil:
+			continue // it is new; the template tells
+		case is.anew && !hot.scaled(is.flavour, name):
+			p, _ := hot.group(name)
+			if n, literal := literalCapacity(p); literal && is.stays != nil {
+				if err := c.makeWay(ctx, g, list, n, is.stays); err != nil {
+					return err
+				}
 			}
+			continue
+		default:
 			size = max(len(g.members), atLeast[name])
+		}
+		if is.stays != nil && g != nil {
+			if err := c.makeWay(ctx, g, list, size, is.stays); err != nil {
+				return err
+			}
 		}
 		for n := range is.flavour.Aspects {
 			if id := is.flavour.Aspects[n].ID; hot.declares(id+"_"+capacityName) && hot.groupOf(&is.flavour.Aspects[n]) == name {
@@ -130,6 +149,28 @@ func (d *Driver) update(ctx context.Context, x *lcm.Execution, c *cloud, found *
 		return err
 	}
 	x.Log.Info("the stack is updated", "stack", found.ID, "was", found.Status, "sizes", sizes)
+	return nil
+}
+
+// makeWay marks members of a group that is to shrink to a size, so that Heat takes them away before those that VNFCs are in: what
+// has failed goes anyhow, before all.
+func (c *cloud) makeWay(ctx context.Context, g *group, list []resource, size int, stays []sol003.VnfcResourceInfo) error {
+	spare := len(g.members) - size
+	var others []*resource
+	for _, m := range g.members {
+		in := below(list, m)
+		switch {
+		case m.failed():
+			spare--
+		case m.unbegun(), !slices.ContainsFunc(stays, func(v sol003.VnfcResourceInfo) bool { return in[text(v.Metadata, homeKey)] }):
+			others = append(others, m)
+		}
+	}
+	for _, m := range others[:min(max(spare, 0), len(others))] {
+		if err := c.markUnhealthy(ctx, m, "Rollback"); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -277,7 +318,10 @@ func (d *Driver) asBefore(ctx context.Context, x *lcm.Execution, c *cloud, _ *wo
 	}
 	is := &wish{flavour: flavour, request: x.Before.Request, params: was.Parameters}
 	if members := membersOf(flavour, x.Before.Request, x.Before.Info); x.Op.Operation == sol003.LcmOperationTypeChangeFlavour {
-		is.capacities = members
+		is.capacities, is.anew = members, true
+		if x.Before.Info != nil {
+			is.stays = x.Before.Info.VnfcResourceInfo
+		}
 	} else {
 		is.atLeast = members
 	}

@@ -15,7 +15,7 @@ import (
 const ubuntu = "ubuntu-20.04"
 
 // slowServers give a test the time to do something while Heat is at work on the simulator.
-var slowServers = map[string]time.Duration{"*": 20 * time.Millisecond, "OS::Nova::Server": 400 * time.Millisecond}
+var slowServers = map[string]time.Duration{"*": 20 * time.Millisecond, "OS::Nova::Server": 2 * time.Second}
 
 // TestBecomesAnother gives instances another VNFD that names other images: nothing happens to them before they are healed, and
 // then they have the new image.

@@ -69,12 +69,13 @@ type target struct {
 // real tells whether the target is an OpenStack.
 func (c *target) real() bool { return c.sim == nil }
 
-// seconds is how long something is to take so that a case sees it going on: longer where answers are slow.
+// seconds is how long something is to take so that a case sees it going on: longer where answers are slow, and on the simulator
+// long enough for a slow machine.
 func (c *target) seconds(n int) int {
 	if c.real() {
 		return 5 * n
 	}
-	return n
+	return 3 * n
 }
 
 // each runs a case on the target that the environment chooses, beside other cases. When it has ended nothing may be left in
@@ -96,7 +97,7 @@ const latency = 20 * time.Millisecond
 func simulated(t *testing.T, cfg vimsim.Config) *target {
 	t.Helper()
 	c := &target{
-		name: "vimsim", region: "RegionOne", limit: 20 * time.Second, pause: 3 * time.Millisecond,
+		name: "vimsim", region: "RegionOne", limit: 3 * time.Minute, pause: 3 * time.Millisecond,
 		tenant: account{"nfv_user", "devstack", "nfv"}, admin: account{"admin", "devstack", "admin"},
 	}
 	cfg.Users = append(cfg.Users, vimsim.User{Name: "admin", Password: "devstack", Projects: map[string][]string{"admin": {"admin"}}})

@@ -128,7 +128,7 @@ func (s *stack) remove() {
 
 func (s *stack) await(want string) {
 	s.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Millisecond) {
 		var is struct {
 			Stack struct {
 				Status string `json:"stack_status"`
@@ -281,7 +281,7 @@ func (s *stack) scaled(in Input, policy string, levels map[string]int) {
 	s.Helper()
 	s.heat("POST", s.path+"/resources/"+policy+"/signal", nil, nil)
 	want := layout(s, in, levels)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Millisecond) {
 		diff := cmp.Diff(want, s.counts())
 		if diff == "" && s.quiet() {
 			return
