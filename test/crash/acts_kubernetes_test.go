@@ -2,6 +2,10 @@ package crash
 
 import (
 	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
 )
@@ -75,6 +79,41 @@ func askHeal(_ *lane, s *subject) any {
 	return sol003.HealVnfRequest{Cause: "a test", VnfcInstanceId: []string{s.patient}}
 }
 
+// cancelStands sees that a request to cancel gracefully stands, and what is under way goes on.
+func cancelStands(ctx context.Context, l *lane, s *subject) error {
+	o, err := l.api().OpOcc(ctx, s.op)
+	if err != nil {
+		return err
+	}
+	if o.OperationState != sol003.LcmOperationStateProcessing || !o.IsCancelPending || o.CancelMode != sol003.CancelModeTypeGraceful {
+		return fmt.Errorf("while the cluster is at work the operation is %s, cancel pending: %v %s", o.OperationState, o.IsCancelPending, o.CancelMode)
+	}
+	return nil
+}
+
+// lateComes has the image be there that is waited for.
+func lateComes(ctx context.Context, l *lane, s *subject) error {
+	if err := cancelStands(ctx, l, s); err != nil {
+		return err
+	}
+	list, err := l.plane().podsOf(ctx, "app=late")
+	if err == nil && len(list) == 0 {
+		err = errors.New("nothing waits for its image")
+	}
+	for _, name := range list {
+		err = errors.Join(err, l.plane().unblock(ctx, name))
+	}
+	return err
+}
+
+// ignoreGone drops the error that something is not there any more.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // cnfActs are all that there are, those of a life without failures first, in their order. An instance is given another package
 // at its end: what the points are called depends on what it consists of.
 var cnfActs = []act{
@@ -128,12 +167,21 @@ var cnfActs = []act{
 	},
 	{
 		name: "cancel of INSTANTIATE", from: waiting, to: canceled, operation: sol003.LcmOperationTypeInstantiate, again: true,
-		states: toFailedTemp[2:], ask: recovers("cancel", map[string]any{"cancelMode": sol003.CancelModeTypeForceful}),
+		states: toFailedTemp[2:], ask: cancels(sol003.CancelModeTypeForceful), says: "canceled (FORCEFUL)",
 		short: true, points: []string{"CANCEL/accept/before", "CANCEL/accept/after"},
 	},
 	{
 		name: "rollback of what was canceled", from: canceled, to: nothing, operation: sol003.LcmOperationTypeInstantiate, again: true,
 		states: toRolledBack, ask: recovers("rollback", nil), plain: true,
+	},
+	{
+		name: "INSTANTIATE that takes long", from: nothing, to: coming, operation: sol003.LcmOperationTypeInstantiate, states: toCompleted[:2],
+		ask: askCNF("Files/kubernetes/cnf.yaml", "Files/kubernetes/late.yaml"), until: "infra:ready", plain: true,
+	},
+	{
+		name: "graceful cancel of INSTANTIATE", from: coming, to: canceled, operation: sol003.LcmOperationTypeInstantiate, again: true,
+		states: toFailedTemp[2:], ask: cancels(sol003.CancelModeTypeGraceful), goOn: lateComes, says: "canceled (GRACEFUL)",
+		short: true, points: []string{"CANCEL/accept/before", "CANCEL/accept/after", "INSTANTIATE/infra:ready/after"},
 	},
 	{
 		name: "fail of INSTANTIATE", from: failedUp, to: left, operation: sol003.LcmOperationTypeInstantiate, again: true,

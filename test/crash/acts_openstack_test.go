@@ -2,7 +2,10 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-f1a0ccf1/vnfm/api/openapi/sol003"
@@ -11,8 +14,12 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/test/harness"
 )
 
-// stackWaited is the point at which a node has looked at a stack that it waits for.
-const stackWaited = "INSTANTIATE/infra:stack-wait/after"
+const (
+	// stackWaited is the point at which a node has looked at a stack that it waits for, groupScaled the step in which a group of
+	// the sample's aspect is scaled.
+	stackWaited = "INSTANTIATE/infra:stack-wait/after"
+	groupScaled = "SCALE/infra:scale-ASPECT-1"
+)
 
 func askInstantiate(ctx context.Context, l *lane, s *subject) (string, error) {
 	return l.api().Instantiate(ctx, s.id, l.vimID, deploy.InstantiateRequest(l.sample.name, l.sample.flavour))
@@ -46,6 +53,59 @@ func lookHangs(ctx context.Context, l *lane, point string) error {
 	return harness.Await(ctx, "a request hangs", func(context.Context) (bool, error) { return len(l.Sim.Cloud.Faults()) == 0, nil })
 }
 
+// serverHangs has one server take until [comes].
+func serverHangs(_ context.Context, l *lane, _ *subject) error {
+	l.Sim.Cloud.AddFault(vimsim.Fault{ID: "slow", ResourceType: "OS::Nova::Server", Action: "create", Effect: vimsim.EffectHang, Times: 1})
+	return nil
+}
+
+// hanging waits until the VIM is at the server that hangs.
+func hanging(ctx context.Context, l *lane, _ *subject) error {
+	return harness.Await(ctx, "a server hangs", func(context.Context) (bool, error) { return len(l.Sim.Cloud.Faults()) == 0, nil })
+}
+
+// comes sees that the request to cancel stands and what is under way goes on, and has the server that hangs come.
+func comes(ctx context.Context, l *lane, s *subject) error {
+	o, err := l.api().OpOcc(ctx, s.op)
+	if err != nil {
+		return err
+	}
+	if o.OperationState != sol003.LcmOperationStateProcessing || !o.IsCancelPending || o.CancelMode != sol003.CancelModeTypeGraceful {
+		return fmt.Errorf("while the VIM is at work the operation is %s, cancel pending: %v %s", o.OperationState, o.IsCancelPending, o.CancelMode)
+	}
+	if !l.Sim.Cloud.RemoveFault("slow") {
+		return errors.New("no server hangs")
+	}
+	return nil
+}
+
+// askLevels asks for the levels of the sample's aspects.
+func askLevels(ctx context.Context, l *lane, s *subject) (string, error) {
+	var req sol003.ScaleVnfToLevelRequest
+	for _, aspect := range slices.Sorted(maps.Keys(l.levels)) {
+		req.ScaleInfo = append(req.ScaleInfo, sol003.ScaleInfo{AspectId: aspect, ScaleLevel: l.levels[aspect]})
+	}
+	return l.api().Task(ctx, s.id, "scale_to_level", req)
+}
+
+func cancels(mode sol003.CancelModeType) func(context.Context, *lane, *subject) (string, error) {
+	return recovers("cancel", map[string]any{"cancelMode": mode})
+}
+
+// askFlavour asks for another flavour, in the networks in which the VNF is.
+func askFlavour(of func(p sample) string) func(context.Context, *lane, *subject) (string, error) {
+	return asks("change_flavour", func(l *lane, _ *subject) any {
+		body := map[string]any{"newFlavourId": of(l.sample)}
+		if req := deploy.InstantiateRequest(l.sample.name, of(l.sample)); req != nil {
+			body["additionalParams"] = req["additionalParams"]
+		}
+		return body
+	})
+}
+
+func another(p sample) string { return p.other }
+func first(p sample) string   { return p.flavour }
+
 // nextNetwork chooses the other network.
 func nextNetwork(_ context.Context, _ *lane, s *subject) error {
 	s.network = map[string]string{"": "net_mgmt", "net_mgmt": "net0", "net0": "net_mgmt"}[s.network]
@@ -73,6 +133,14 @@ var stackActs = []act{
 		ask: askScale(sol003.ScaleVnfRequestTypeIn), kept: less,
 	},
 	{
+		name: "SCALE_TO_LEVEL up", from: whole, to: leveled, operation: sol003.LcmOperationTypeScaleToLevel, states: toCompleted,
+		ask: askLevels, spares: true,
+	},
+	{
+		name: "SCALE_TO_LEVEL down", from: leveled, to: whole, operation: sol003.LcmOperationTypeScaleToLevel, states: toCompleted,
+		ask: askLevel("instantiation_level_1"), spares: true, like: true,
+	},
+	{
 		name: healOne, from: whole, to: whole, operation: sol003.LcmOperationTypeHeal, states: toCompleted, prepare: pick,
 		ask: asks("heal", func(_ *lane, s *subject) any {
 			return sol003.HealVnfRequest{Cause: "a test", VnfcInstanceId: []string{s.patient}}
@@ -85,6 +153,14 @@ var stackActs = []act{
 	{
 		name: "CHANGE_EXT_CONN", from: whole, to: whole, operation: sol003.LcmOperationTypeChangeExtConn, states: toCompleted,
 		prepare: nextNetwork, ask: asks("change_ext_conn", moved), kept: all,
+	},
+	{
+		name: "CHANGE_FLAVOUR", from: whole, to: other, operation: sol003.LcmOperationTypeChangeFlavour, states: toCompleted,
+		ask: askFlavour(another), spares: true,
+	},
+	{
+		name: "CHANGE_FLAVOUR back", from: other, to: whole, operation: sol003.LcmOperationTypeChangeFlavour, states: toCompleted,
+		ask: askFlavour(first), spares: true, plain: true,
 	},
 	{
 		name: "OPERATE stop", from: whole, to: stopped, operation: sol003.LcmOperationTypeOperate, states: toCompleted,
@@ -124,12 +200,21 @@ var stackActs = []act{
 	},
 	{
 		name: "cancel of INSTANTIATE", from: waiting, to: canceled, operation: sol003.LcmOperationTypeInstantiate, again: true,
-		states: toFailedTemp[2:], ask: recovers("cancel", map[string]any{"cancelMode": sol003.CancelModeTypeForceful}),
+		states: toFailedTemp[2:], ask: cancels(sol003.CancelModeTypeForceful), says: "canceled (FORCEFUL)",
 		over: normalAgain, short: true, points: []string{"CANCEL/accept/before", "CANCEL/accept/after", stackWaited}, armed: lookHangs,
 	},
 	{
 		name: "rollback of what was canceled", from: canceled, to: nothing, operation: sol003.LcmOperationTypeInstantiate, again: true,
 		states: toRolledBack, ask: recovers("rollback", nil), plain: true,
+	},
+	{
+		name: "INSTANTIATE that takes long", from: nothing, to: coming, operation: sol003.LcmOperationTypeInstantiate, states: toCompleted[:2],
+		prepare: serverHangs, ask: askInstantiate, until: "infra:stack-wait", plain: true,
+	},
+	{
+		name: "graceful cancel of INSTANTIATE", from: coming, to: canceled, operation: sol003.LcmOperationTypeInstantiate, again: true,
+		states: toFailedTemp[2:], prepare: hanging, ask: cancels(sol003.CancelModeTypeGraceful), goOn: comes, says: "canceled (GRACEFUL)",
+		short: true, points: []string{"CANCEL/accept/before", "CANCEL/accept/after", stackWaited},
 	},
 	{
 		name: "fail of INSTANTIATE", from: failedUp, to: left, operation: sol003.LcmOperationTypeInstantiate, again: true,
@@ -154,5 +239,27 @@ var stackActs = []act{
 	{
 		name: "retry of SCALE out", from: failedOut, to: larger, operation: sol003.LcmOperationTypeScale, again: true, states: again,
 		ask: recovers("retry", nil),
+	},
+	{
+		name: "SCALE out that takes long", from: whole, to: growing, operation: sol003.LcmOperationTypeScale, states: toCompleted[:2],
+		prepare: serverHangs, ask: askScale(sol003.ScaleVnfRequestTypeOut), until: "infra:scale-", plain: true,
+	},
+	{
+		name: "graceful cancel of SCALE out", from: growing, to: cutShort, operation: sol003.LcmOperationTypeScale, again: true,
+		states: toFailedTemp[2:], prepare: hanging, ask: cancels(sol003.CancelModeTypeGraceful), goOn: comes, says: "canceled (GRACEFUL)",
+		short: true, points: []string{"CANCEL/accept/before", "CANCEL/accept/after", groupScaled + "/after", groupScaled + "/recorded"},
+	},
+	{
+		name: "rollback of SCALE out that was canceled", from: cutShort, to: whole, operation: sol003.LcmOperationTypeScale, again: true,
+		states: toRolledBack, ask: recovers("rollback", nil), free: "heat update", spares: true, restores: true,
+		points: []string{"ROLLING_BACK/accept/after", "ROLLBACK-SCALE/infra:rollback-ASPECT/recorded"},
+	},
+	{
+		name: "CHANGE_FLAVOUR that fails", from: other, to: failedAlt, operation: sol003.LcmOperationTypeChangeFlavour, states: toFailedTemp,
+		prepare: serverFails, ask: askFlavour(first), plain: true,
+	},
+	{
+		name: "rollback of CHANGE_FLAVOUR", from: failedAlt, to: other, operation: sol003.LcmOperationTypeChangeFlavour, again: true,
+		states: toRolledBack, ask: recovers("rollback", nil), restores: true, like: true,
 	},
 }

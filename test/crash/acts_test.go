@@ -20,11 +20,17 @@ const (
 	nothing   shape = "not instantiated"
 	whole     shape = "instantiated"
 	larger    shape = "scaled out"
+	leveled   shape = "scaled to levels"
+	other     shape = "of the other flavour"
 	stopped   shape = "stopped"
 	waiting   shape = "waiting for the VIM"
 	canceled  shape = "canceled"
 	failedUp  shape = "INSTANTIATE failed"
 	failedOut shape = "SCALE out failed"
+	coming    shape = "being made"
+	growing   shape = "being scaled out"
+	cutShort  shape = "SCALE out canceled"
+	failedAlt shape = "CHANGE_FLAVOUR failed"
 	left      shape = "given up"
 	given     shape = "given another package"
 )
@@ -40,11 +46,15 @@ type act struct {
 	ask       func(ctx context.Context, l *lane, s *subject) (string, error)
 	over      func(ctx context.Context, l *lane) error               // puts right again what prepare has done
 	armed     func(ctx context.Context, l *lane, point string) error // has the ask be what a point is passed after
+	goOn      func(ctx context.Context, l *lane, s *subject) error   // has the VIM go on with what waits, once it is asked for
+	says      string                                                 // what the op occ's error says at the end
 	until     string                                                 // the step to wait for, instead of the end
 	points    []string                                               // at which a node dies; nil: all that are passed
 	chance    string                                                 // which points are passed by chance, by how they begin
 	plain     bool                                                   // no node dies
 	kept      func(have int) int                                     // how many of its members stay; nil: not to be foreseen
+	spares    bool                                                   // as many of its members stay as there is room for
+	restores  bool                                                   // its members are those of before what has failed or was canceled
 	free      string                                                 // of what must not come twice, the kind that here may
 	like      bool                                                   // it is like another act, and nodes die at what has an effect only
 	short     bool                                                   // it may have ended, or be run by another, when whoever has accepted it dies
@@ -120,7 +130,8 @@ type subject struct {
 
 	fence int64 // under which the newest act was accepted
 
-	before *sight // of the VIM, before the newest act
+	before  *sight   // of the VIM, before the newest act
+	settled []string // its members when last it was in a shape that is no matter of time
 
 	patient, network, description string
 
@@ -196,6 +207,9 @@ func (l *lane) begin(ctx context.Context, s *subject, a *act, point string) (end
 	if s.before, err = l.vim.look(ctx, s); err != nil {
 		return nil, err
 	}
+	if _, stable := l.vnfcsIn(s.shape); stable {
+		s.settled = s.before.members
+	}
 	var op string
 	if point == "" {
 		op, err = a.ask(ctx, l, s)
@@ -215,7 +229,19 @@ func (l *lane) begin(ctx context.Context, s *subject, a *act, point string) (end
 		s.seq++
 		s.history = append(s.history, fmt.Sprintf("%s %s %d %s", a.operation, s.op, s.seq, state))
 	}
+	if a.goOn != nil && !ofGoing(point) {
+		return end, a.goOn(ctx, l, s)
+	}
 	return end, nil
+}
+
+// ofWaiting tells whether a point is passed again and again while a step waits, ofGoing whether one is passed only when what is
+// waited for has come.
+func ofWaiting(point string) bool {
+	return strings.Contains(point, "/infra:") && strings.HasSuffix(point, "/after")
+}
+func ofGoing(point string) bool {
+	return strings.Contains(point, "/infra:") && strings.HasSuffix(point, "/recorded")
 }
 
 // finish waits until an act that was begun has ended as it should.
@@ -286,10 +312,22 @@ func (l *lane) dieAt(ctx context.Context, s *subject, a *act, point string) (*en
 			return e, err
 		}
 	}
-	if err := l.armAt(point); err != nil {
-		return e, err
+	late := a.goOn != nil && ofWaiting(point) // whoever is to die does so with the request known
+	if !late {
+		if err := l.armAt(point); err != nil {
+			return e, err
+		}
 	}
 	op, askErr := a.ask(ctx, l, s)
+	switch {
+	case askErr == nil && late:
+		err = l.armAt(point)
+	case askErr == nil && a.goOn != nil && ofGoing(point):
+		err = a.goOn(ctx, l, s)
+	}
+	if err != nil {
+		return e, err
+	}
 	if e.death, err = l.awaitDeath(ctx); err != nil {
 		return e, errors.Join(err, askErr)
 	}
@@ -351,6 +389,9 @@ func (l *lane) awaitEnd(ctx context.Context, a *act, op string) error {
 	}
 	if want := a.states[len(a.states)-1]; o.OperationState != want || (o.Error == nil) != (want == sol003.LcmOperationStateCompleted) {
 		return fmt.Errorf("%s %s ended in %s, want %s: %+v", o.Operation, op, o.OperationState, want, o.Error)
+	}
+	if o.IsCancelPending || o.CancelMode != "" || a.says != "" && !strings.Contains(o.Error.Detail, a.says) {
+		return fmt.Errorf("%s %s ended with %+v (cancel pending: %v %s), want it to say %q", o.Operation, op, o.Error, o.IsCancelPending, o.CancelMode, a.says)
 	}
 	return nil
 }

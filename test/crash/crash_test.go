@@ -240,7 +240,9 @@ func discover(t *testing.T, on *stage, nodes int) (reference, []job) {
 		switch {
 		case a.plain:
 		case a.points != nil:
-			points[a.name] = a.points
+			for _, p := range a.points {
+				points[a.name] = append(points[a.name], strings.ReplaceAll(p, "ASPECT", l.aspect))
+			}
 		default:
 			points[a.name] = got
 		}

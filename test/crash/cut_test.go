@@ -30,7 +30,7 @@ func startPostgres(t *testing.T) *postgres {
 	}
 	p := &postgres{dir: dir}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if p.server != nil {
 			if err := p.server.Stop(ctx); err != nil {
@@ -111,7 +111,7 @@ func (l *lane) referenceOf(ctx context.Context, names ...string) (reference, err
 // cutDuringWaits cuts something while acts of an instance wait for the VIM, and judges what comes of it.
 func (l *lane) cutDuringWaits(t *testing.T, cut func(t *testing.T)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	names := []string{terminate}
 	for _, c := range cutAt {

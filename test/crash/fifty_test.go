@@ -20,7 +20,7 @@ import (
 // TestFiftyAtOnce has fifty instances made at once, and removed at once, by three nodes.
 func TestFiftyAtOnce(t *testing.T) {
 	const many = 50
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	l, err := newLane(ctx, t.TempDir(), stacks, 3, cluster, false)
 	if err != nil {

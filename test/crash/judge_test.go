@@ -44,7 +44,7 @@ func (l *lane) trace(ctx context.Context, s *subject, a *act) (*trace, *sight, e
 		return t, now, nil
 	}
 	t.VIM, t.Stack, t.Things = now.counts, now.status, now.since(s.before)
-	if a.kept != nil {
+	if a.kept != nil || a.spares {
 		for _, id := range now.members {
 			if slices.Contains(s.before.members, id) {
 				t.Kept++
@@ -70,6 +70,8 @@ func (l *lane) expect(ctx context.Context, s *subject, a *act) (*trace, error) {
 		return nil, fmt.Errorf("there are %d servers or pods, want %d", len(now.members), want)
 	case a.kept != nil && t.Kept != a.kept(have):
 		return nil, fmt.Errorf("of %d servers or pods %d are still there, want %d", have, t.Kept, a.kept(have))
+	case a.spares && t.Kept != min(have, want):
+		return nil, fmt.Errorf("of %d servers or pods %d are still there, want %d", have, t.Kept, min(have, want))
 	case a.to == nothing && !cmp.Equal(t.VIM, l.empty):
 		return nil, fmt.Errorf("something is left in the VIM (-want +got):\n%s", cmp.Diff(l.empty, t.VIM))
 	}
@@ -85,6 +87,9 @@ func (l *lane) judge(ctx context.Context, ref reference, s *subject, a *act) err
 	var errs []error
 	if d := cmp.Diff(ref[a.name], got); d != "" {
 		errs = append(errs, fmt.Errorf("something else than without a death is left behind (-want +got):\n%s", d))
+	}
+	if a.restores && !slices.Equal(s.settled, now.members) {
+		errs = append(errs, fmt.Errorf("the servers or pods are %v, and were %v before what is undone", now.members, s.settled))
 	}
 	return errors.Join(append(errs, l.vim.strangers(s), l.judgeOpOcc(ctx, s, a), l.judgeInstance(ctx, s, now), l.judgeNotifications(ctx, s))...)
 }
@@ -125,12 +130,15 @@ func (l *lane) judgeInstance(ctx context.Context, s *subject, now *sight) error 
 		return fmt.Errorf("the description is %q, want %q", vnf.VnfInstanceDescription, s.description)
 	}
 	errs := []error{l.vim.agrees(l, s, now, vnf)}
-	running, level := sol003.VnfOperationalStateStarted, 0
+	running, flavour := sol003.VnfOperationalStateStarted, l.flavour
 	if s.shape == stopped {
 		running = sol003.VnfOperationalStateStopped
 	}
-	if s.shape == larger {
-		level = 1
+	if s.shape == other {
+		flavour = l.other
+	}
+	if info.FlavourId != flavour {
+		errs = append(errs, fmt.Errorf("the VNF is of flavour %s, want %s", info.FlavourId, flavour))
 	}
 	if info.VnfState != running || len(info.VnfcInfo) != size || len(info.VnfcResourceInfo) != size {
 		errs = append(errs, fmt.Errorf("the VNF is %s with %d VNFCs of %d resources, want %s with %d",
@@ -142,7 +150,7 @@ func (l *lane) judgeInstance(ctx context.Context, s *subject, now *sight) error 
 		}
 	}
 	for _, a := range info.ScaleStatus {
-		if want := map[bool]int{true: level}[a.AspectId == l.aspect]; a.ScaleLevel != want {
+		if want := l.levelIn(s.shape, a.AspectId); a.ScaleLevel != want {
 			errs = append(errs, fmt.Errorf("the level of aspect %s is %d, want %d", a.AspectId, a.ScaleLevel, want))
 		}
 	}

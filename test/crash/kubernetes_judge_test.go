@@ -63,12 +63,23 @@ func (p *plane) agrees(l *lane, s *subject, now *sight, vnf *sol003.VnfInstance)
 	}
 	for kind, list := range all {
 		for _, u := range list {
-			if kind != pods.Resource && kind != replicasets.Resource && u.GetLabels()[instanceLabel] != s.id {
+			if !p.marked(kind, u, s) {
 				bad("%s %s is not marked as the instance's: %v", u.GetKind(), u.GetName(), u.GetLabels())
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// marked tells whether an object is marked as the instance's, if it is one that is to be.
+func (p *plane) marked(kind string, u *unstructured.Unstructured, s *subject) bool {
+	switch {
+	case kind == pods.Resource, kind == replicasets.Resource, p.charted && kind == claims.Resource: // the cluster makes them
+		return true
+	case p.charted && kind != releases:
+		return u.GetAnnotations()["meta.helm.sh/release-name"] == released
+	}
+	return u.GetLabels()[instanceLabel] == s.id
 }
 
 func conditionOf(u *unstructured.Unstructured, kind string) any {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -52,7 +51,7 @@ func TestCrashOfCNFs(t *testing.T) {
 	}
 	everyPoint(t, &stage{
 		options: harness.Options{OpenStack: &harness.OpenStack{}, Env: []string{
-			"VNFM_KUBERNETES_READY_TIMEOUT=60s", "VNFM_KUBERNETES_DELETE_TIMEOUT=60s",
+			"VNFM_KUBERNETES_READY_TIMEOUT=10m", "VNFM_KUBERNETES_DELETE_TIMEOUT=10m",
 			"VNFM_KUBERNETES_POLL_MIN=50ms", "VNFM_KUBERNETES_POLL_MAX=300ms",
 		}},
 		open: func(ctx context.Context, _ *lane) (cloud, error) {
@@ -84,13 +83,15 @@ func TestCrashOfCNFs(t *testing.T) {
 	})
 }
 
-// cnfPackage makes a package of the CNF, with one content and one descriptor id.
+// cnfPackage makes a package of the CNF, with one content and one descriptor id; in it are manifests and a chart.
 func cnfPackage(t *testing.T, content, id string) []byte {
 	t.Helper()
 	files := csartest.Files(t, "testdata/cnf")
+	texts := strings.NewReplacer("CONTENT", content, "DESCRIPTOR", id)
 	for name, data := range files {
-		files[name] = []byte(strings.NewReplacer("CONTENT", content, "DESCRIPTOR", id).Replace(string(data)))
+		files[name] = []byte(texts.Replace(string(data)))
 	}
+	files[chartPath] = chartArchive(t, texts)
 	standard, err := deploy.Files("multi-port")
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +130,8 @@ type plane struct {
 	zip       []byte // the package that is given later
 
 	next, nextID string // its content, and its VNFD
+
+	charted bool // the CNF is made of a chart
 
 	stop context.CancelFunc
 
@@ -245,7 +248,7 @@ func (p *plane) settleStrangers(ctx context.Context) error {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("others' objects have not settled within a minute"))
+	ctx, cancel := context.WithTimeoutCause(ctx, settleTime, fmt.Errorf("others' objects have not settled within %s", settleTime))
 	defer cancel()
 	var since time.Time
 	return harness.Await(ctx, "others' objects are as they are to stay", func(ctx context.Context) (bool, error) {
@@ -392,7 +395,9 @@ func (p *plane) note(informer cache.SharedIndexInformer, kind string) error {
 			p.touched = append(p.touched, name+" has come")
 		case !p.seen[u.GetUID()]:
 			p.seen[u.GetUID()] = true
-			p.came[kind]++
+			if !ofHelm(u) {
+				p.came[kind]++
+			}
 		}
 		if gone || u.GetDeletionTimestamp() == nil {
 			delete(p.leaving, u.GetUID())
@@ -420,7 +425,7 @@ func counted(u *unstructured.Unstructured) bool {
 }
 
 // settleTime is how long the cluster may take to make and to remove what is on its way.
-const settleTime = time.Minute
+const settleTime = 5 * time.Minute
 
 // own lists what is in the namespace and no stranger's, by its kind, once nothing is on its way in or out and the watches have
 // seen all of it.
@@ -454,7 +459,11 @@ func (p *plane) own(ctx context.Context) (map[string][]*unstructured.Unstructure
 				if replicas, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); kind == replicasets && replicas == 0 {
 					continue // a Deployment keeps those of before for a while
 				}
-				out[kind.Resource] = append(out[kind.Resource], u)
+				name := kind.Resource
+				if kind == secrets && ofHelm(u) {
+					name = releases
+				}
+				out[name] = append(out[name], u)
 			}
 		}
 		return settled, nil
@@ -473,12 +482,16 @@ func (p *plane) look(ctx context.Context, s *subject) (*sight, error) {
 	p.mu.Unlock()
 	delete(out.came, replicasets.Resource) // the cluster's own
 	for kind, list := range all {
-		out.counts[kind] = len(list)
+		if out.counts[kind] = len(list); kind == releases {
+			delete(out.counts, kind) // how many revisions a release has is nobody's concern
+		}
 		for _, u := range list {
 			switch kind {
 			case pods.Resource:
 				out.members = append(out.members, string(u.GetUID()))
 			case replicasets.Resource: // the cluster's own
+			case releases:
+				out.release(u)
 			default:
 				text, err := essence(u, s)
 				if err != nil {

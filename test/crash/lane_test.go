@@ -144,7 +144,7 @@ type death struct {
 
 // awaitDeath waits until a node has died; one must, of those that run now.
 func (l *lane) awaitDeath(ctx context.Context) (death, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	died := make(chan death, len(l.Nodes))
 	for _, n := range l.Nodes {
@@ -177,7 +177,7 @@ func (l *lane) tails() string {
 // points returns what the nodes have passed since the last call, each point once, in order: at least until one that ends
 // so.
 func (l *lane) points(ctx context.Context, last string) (out []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	err = harness.Await(ctx, "point "+last+" is passed", func(context.Context) (bool, error) {
 		raw, err := os.ReadFile(l.seen)

@@ -27,7 +27,7 @@ const (
 const receiving = "receiving"
 
 // runTime bounds a run.
-const runTime = 90 * time.Second
+const runTime = 15 * time.Minute
 
 // outcome is what a run has measured.
 type outcome struct {

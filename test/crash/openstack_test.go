@@ -1,6 +1,8 @@
 package crash
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,14 +30,68 @@ var (
 	// cluster brings images of its own.
 	cluster = sample{
 		name: "kubernetes-cluster", flavour: "complex", pack: deploy.Package, servers: 5, grows: 1,
+		levels: map[string]int{"master_instance": 1, "worker_instance": 1}, leveled: 7, other: "simple", others: 3,
 		aspect: "worker_instance", vdu: "workerNode", cp: "workerNode_CP2", upload: "multi-port",
 	}
 	// multiPort has volumes, and many ports on networks of its own and of others.
 	multiPort = sample{
-		name: "multi-port", flavour: "default", pack: deploy.Package, servers: 3, grows: 1,
+		name: "multi-port", flavour: "default", pack: withNarrow, servers: 3, grows: 1,
+		levels: map[string]int{"gateway_group": 2}, leveled: 5, other: narrow, others: 2,
 		aspect: "gateway_group", vdu: "gateway", cp: "gateway_CP1", upload: "kubernetes-cluster",
 	}
 )
+
+// narrow is a flavour of a sample that has one, with one worker.
+const narrow = "narrow"
+
+// withNarrow is the sample with many ports as a package with another flavour.
+func withNarrow(name string) ([]byte, error) {
+	files, err := deploy.Files(name)
+	if err != nil {
+		return nil, err
+	}
+	const (
+		standard, own = "Definitions/multi_port_df_default.yaml", "Definitions/multi_port_df_narrow.yaml"
+		top, types    = "Definitions/multi_port_top.vnfd.yaml", "Definitions/multi_port_types.yaml"
+		hots, ownHOTs = "BaseHOT/default/", "BaseHOT/" + narrow + "/"
+	)
+	for path, data := range files {
+		if rest, ok := strings.CutPrefix(path, hots); ok {
+			files[ownHOTs+rest] = data
+		}
+	}
+	files[own] = files[standard]
+	for _, c := range []struct{ path, old, now string }{
+		{top, "  - multi_port_df_default.yaml", "  - multi_port_df_default.yaml\n  - multi_port_df_narrow.yaml"},
+		{types, "[ default ]", "[ default, " + narrow + " ]"},
+		{own, "flavour_id: default", "flavour_id: " + narrow},
+		{own, "number_of_instances: 2, max_number_of_instances: 2", "number_of_instances: 1, max_number_of_instances: 1"},
+		{own, "initial_delta: { number_of_instances: 2 }", "initial_delta: { number_of_instances: 1 }"},
+		{own, "level_1: { number_of_instances: 2 }", "level_1: { number_of_instances: 1 }"},
+		{own, "level_2: { number_of_instances: 2 }", "level_2: { number_of_instances: 1 }"},
+		{ownHOTs + "multi_port_top.yaml", "min_size: 2\n      max_size: 2\n      desired_capacity: 2", "min_size: 1\n      max_size: 1\n      desired_capacity: 1"},
+	} {
+		if n := strings.Count(string(files[c.path]), c.old); n != 1 {
+			return nil, fmt.Errorf("%s has %q %d times, want it once", c.path, c.old, n)
+		}
+		files[c.path] = []byte(strings.Replace(string(files[c.path]), c.old, c.now, 1))
+	}
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		f, err := w.Create(path)
+		if err == nil {
+			_, err = f.Write(files[path])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
 
 // stacks is a simulated OpenStack, one for each lane.
 var stacks = &stage{
@@ -53,11 +109,14 @@ var stacks = &stage{
 		"TERMINATE/accept/before", "TERMINATE/accept/after", "TERMINATE/infra:stack-delete/before",
 		"TERMINATE/infra:stack-delete/after", "TERMINATE/infra:stack-delete/recorded", "TERMINATE/infra:images-delete/before",
 		"TERMINATE/infra:images-delete/after", "TERMINATE/infra:images-delete/recorded", "TERMINATE/finish/before", "TERMINATE/finish/recorded",
-		"SCALE/accept/after", "SCALE/leaving:leaving/after", "SCALE/finish/recorded", "HEAL/infra:mark/after", "HEAL/infra:stack-update/after",
+		"SCALE/accept/after", "SCALE/leaving:leaving/after", "SCALE/finish/recorded",
+		"SCALE_TO_LEVEL/accept/after", "SCALE_TO_LEVEL/leaving:leaving/after", "SCALE_TO_LEVEL/infra:groups/after", "SCALE_TO_LEVEL/finish/recorded",
+		"CHANGE_FLAVOUR/accept/after", "CHANGE_FLAVOUR/infra:user-data/after", "CHANGE_FLAVOUR/infra:stack-update/recorded",
+		"CHANGE_FLAVOUR/infra:stack-wait/after", "CHANGE_FLAVOUR/finish/recorded", "ROLLBACK-CHANGE_FLAVOUR/infra:rollback-update/recorded", "HEAL/infra:mark/after", "HEAL/infra:stack-update/after",
 		"HEAL/infra:respawn-stack-delete/after", "HEAL/infra:stack-create/after", "CHANGE_EXT_CONN/infra:stack-update/recorded",
 		"OPERATE/infra:servers/after", "MODIFY_INFO/accept/after", "MODIFY_INFO/finish/before",
 		"PROCESSING/accept/before", "PROCESSING/accept/after", "ROLLING_BACK/accept/after", "FAILED/accept/after", "CANCEL/accept/before", "CANCEL/accept/after",
-		"ROLLBACK-INSTANTIATE/infra:rollback-stack-delete/after", "ROLLBACK-INSTANTIATE/rolled-back/before", "ROLLBACK-SCALE/rolled-back/recorded",
+		"ROLLBACK-INSTANTIATE/infra:rollback-stack-delete/after", "ROLLBACK-INSTANTIATE/rolled-back/before", "ROLLBACK-SCALE/rolled-back/recorded", "ROLLBACK-CHANGE_FLAVOUR/rolled-back/recorded",
 		"onboard:download:before", "onboard:download:after", "onboard:open:before", "onboard:verify:after", "onboard:vnfd:after",
 		"onboard:onboard:before", "onboard:onboard:after",
 	},

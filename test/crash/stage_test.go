@@ -42,7 +42,8 @@ type sight struct {
 	status  string           // of the whole
 	things  map[string]thing // those that are looked at one by one, by name
 
-	all map[string][]*unstructured.Unstructured // of Kubernetes, the objects by their kind
+	all       map[string][]*unstructured.Unstructured // of Kubernetes, the objects by their kind
+	revisions map[string]int64                        // of Helm, the last revision of each release
 }
 
 // thing is something of an instance that is not one of its members.
@@ -95,14 +96,18 @@ func (now *sight) since(before *sight) map[string]string {
 type sample struct {
 	name, flavour string
 	pack          func(name string) ([]byte, error)
-	servers       int    // VNFCs of its first level, each one server or pod
-	grows         int    // VNFCs that a step of scaling brings
-	ceases        bool   // it has no servers or pods while it is stopped
-	aspect        string // that is scaled
-	vdu           string // of which a VNFC is healed
-	cp            string // that is moved from network to network
-	upload        string // the package that is onboarded beside it; "": none is
-	content       string // what its package has the VNF be at first, of those that there are
+	servers       int            // VNFCs of its first level, each one server or pod
+	grows         int            // VNFCs that a step of scaling brings
+	levels        map[string]int // of aspects, to which it is scaled
+	leveled       int            // VNFCs that it has then
+	other         string         // another flavour; "": there is none
+	others        int            // VNFCs of the first level of that one
+	ceases        bool           // it has no servers or pods while it is stopped
+	aspect        string         // that is scaled
+	vdu           string         // of which a VNFC is healed
+	cp            string         // that is moved from network to network
+	upload        string         // the package that is onboarded beside it; "": none is
+	content       string         // what its package has the VNF be at first, of those that there are
 }
 
 // vnfcsIn is how many VNFCs an instance in a shape has; false when that is a matter of time.
@@ -114,9 +119,24 @@ func (p sample) vnfcsIn(s shape) (int, bool) {
 		return p.servers, true
 	case larger:
 		return p.servers + p.grows, true
+	case leveled:
+		return p.leveled, true
+	case other:
+		return p.others, true
 	default:
 		return 0, false
 	}
+}
+
+// levelIn is the scale level of an aspect of an instance in a shape.
+func (p sample) levelIn(s shape, aspect string) int {
+	switch {
+	case s == leveled:
+		return p.levels[aspect]
+	case s == larger && aspect == p.aspect:
+		return 1
+	}
+	return 0
 }
 
 // membersIn is how many servers or pods it has then.

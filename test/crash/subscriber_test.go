@@ -70,7 +70,7 @@ func (s *subscriber) after(instance string, t time.Time) (time.Time, bool) {
 }
 
 // toldWithin is how long it may take until a subscriber has been told everything.
-const toldWithin = 30 * time.Second
+const toldWithin = 5 * time.Minute
 
 // judgeNotifications sees that the outbox has each notification of an instance's history once, and that the subscriber
 // has been told all of them in order. What comes again has the same id and is the one that came last, unless the

@@ -66,7 +66,7 @@ func (d *Driver) check(ctx context.Context, x *lcm.Execution) (lcm.Progress, err
 	if err := c.review(ctx, append(rightsForReleases(after), rightsFor(after.Objects, after.Namespace)...)); err != nil {
 		return lcm.Progress{}, err
 	}
-	return lcm.Done(), nil
+	return lcm.Done(), c.foretell(ctx, x, after)
 }
 
 // manifests is the step that settles what the VNF consists of, and where: nothing has been made yet.
@@ -82,7 +82,8 @@ func (d *Driver) manifests(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 	if s, err = settled(x, s, items, p); err != nil {
 		return lcm.Progress{}, err
 	}
-	show(x.Instance, s.Namespace)
+	show(x.Instance, namespaceKey, s.Namespace)
+	show(x.Instance, staysKey, "")
 	*w = work{Digest: p.digest}
 	return keep(x, s, w, lcm.Done())
 }
@@ -110,13 +111,18 @@ func settled(x *lcm.Execution, before *infra, items []item, p *params) (*infra, 
 	return s, nil
 }
 
-// show puts the namespace where the API shows it.
-func show(i *lcm.Instance, ns string) {
+// show puts a text where the API shows it, or takes away what is there when it is "".
+func show(i *lcm.Instance, key, text string) {
+	if text == "" && i.Metadata[key] == nil {
+		return
+	}
 	metadata := maps.Clone(i.Metadata)
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
-	metadata[namespaceKey] = ns
+	if metadata[key] = text; text == "" {
+		delete(metadata, key)
+	}
 	i.Metadata = metadata
 }
 
@@ -144,7 +150,7 @@ func (d *Driver) access(ctx context.Context, x *lcm.Execution) (lcm.Progress, er
 	if err := c.review(ctx, append(rightsForReleases(s), rightsFor(s.Objects, s.Namespace)...)); err != nil {
 		return lcm.Progress{}, err
 	}
-	return lcm.Done(), nil
+	return lcm.Done(), c.foretell(ctx, x, s)
 }
 
 // applyAll is the step that makes the VNF's objects, or brings those that are there to what they are to be.

@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -59,6 +61,58 @@ func (d *Driver) alone(
 		return named.title(other.Namespace) + " would go with it, which is not of this VNF instance", nil
 	}
 	return "", nil
+}
+
+// worded says which objects stay, and why.
+func worded(stays map[string]string) string {
+	var out []string
+	for _, title := range slices.Sorted(maps.Keys(stays)) {
+		out = append(out, title+": "+stays[title])
+	}
+	return strings.Join(out, "; ")
+}
+
+// foretell has the instance's metadata show which namespaces will stay that the VNF brings: those that the account may not see all
+// of. That is no reason not to make the VNF, nor is that it cannot be found out.
+func (c *cluster) foretell(ctx context.Context, x *lcm.Execution, s *infra) error {
+	stays := map[string]string{}
+	for n := range s.Objects {
+		o := &s.Objects[n]
+		if o.groupKind() != "Namespace" {
+			continue
+		}
+		k, err := c.unseen(ctx, o.Name)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			x.Log.Warn("it cannot be found out whether a namespace will go with this VNF instance", "namespace", o.Name, "error", reason(err))
+		case k != nil:
+			what := right{"list", k.Group, k.Resource, "", o.Name}
+			stays[o.title("")] = fmt.Sprintf("it will stay when the VNF is terminated, since the account may not see all that others may have in it: it lacks the right to %s", what)
+			x.Log.Warn("a namespace that this VNF instance brings will stay when it is terminated: the account may not list all kinds",
+				"namespace", o.Name, "lacks", what.String())
+		}
+	}
+	show(x.Instance, staysKey, worded(stays))
+	return nil
+}
+
+// unseen returns a kind of which the account may not list what there is in a namespace, nil when there is none.
+func (c *cluster) unseen(ctx context.Context, ns string) (*object, error) {
+	if ok, err := c.may(ctx, right{"list", "*", "*", "", ns}); ok || err != nil {
+		return nil, err
+	}
+	kinds, err := c.kindsInNamespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n := range kinds {
+		if ok, err := c.may(ctx, right{"list", kinds[n].Group, kinds[n].Resource, "", ns}); !ok || err != nil {
+			return &kinds[n], err
+		}
+	}
+	return nil, nil //nolint:nilnil // that there is none is no error
 }
 
 // defines returns the kind that a definition defines, in one of the versions that are served: each object is there in each of them.

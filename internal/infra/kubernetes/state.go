@@ -27,8 +27,11 @@ const (
 	configAnnotation = "vnfm/config"
 )
 
-// namespaceKey is where the instance's metadata show the namespace.
-const namespaceKey = "namespace"
+// Where the instance's metadata show the namespace, and what the VNF has brought that stays, or will stay, without it.
+const (
+	namespaceKey = "namespace"
+	staysKey     = "stays"
+)
 
 // stateVersion is the version of what the driver keeps about an instance and about an operation; before the second, there were no
 // Helm releases.
@@ -157,6 +160,8 @@ type work struct {
 	Wave  int             `json:"wave,omitempty"`
 	Asked map[string]bool `json:"asked,omitempty"`
 	Gone  map[string]bool `json:"gone,omitempty"`
+	// Stays are objects that the VNF has brought and that stay, by what they are called, with why they do.
+	Stays map[string]string `json:"stays,omitempty"`
 	// Uninstalled are the Helm releases that have been.
 	Uninstalled map[string]bool `json:"uninstalled,omitempty"`
 	// Unhelmed are those that helm cannot uninstall, for it does not know their objects' kinds any more: they go without it.

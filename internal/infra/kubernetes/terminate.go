@@ -49,9 +49,8 @@ func (d *Driver) removeAll(ctx context.Context, x *lcm.Execution) (lcm.Progress,
 		}
 	}
 	if x.Op.Operation != sol003.LcmOperationTypeHeal {
-		metadata := maps.Clone(x.Instance.Metadata)
-		delete(metadata, namespaceKey)
-		x.Instance.Metadata = metadata
+		show(x.Instance, namespaceKey, "")
+		show(x.Instance, staysKey, worded(w.Stays))
 		x.Instance.Infra = nil
 		return lcm.Done(), saveWork(x, &work{})
 	}
@@ -152,6 +151,10 @@ func (d *Driver) remove(ctx context.Context, x *lcm.Execution, c *cluster, s *in
 		return false, err
 	case why != "":
 		x.Log.Warn("an object that this VNF instance has brought stays", "object", o.title(s.Namespace), "why", why)
+		if w.Stays == nil {
+			w.Stays = map[string]string{}
+		}
+		w.Stays[o.title(s.Namespace)] = why
 		return true, nil
 	}
 	del := deletion{uid: string(u.GetUID()), version: u.GetResourceVersion(), owner: ownsOthers(o)}

@@ -15,8 +15,15 @@ import (
 	"github.com/seed-f1a0ccf1/vnfm/test/labs/kubernetes/lab"
 )
 
-// stays looks for what the manager has said of an object that it has left where it is.
+// stays looks for what the manager says of an object that it has left where it is: in the instance's metadata, and in its log.
 func (v *vnf) stays(texts ...string) {
+	v.t.Helper()
+	v.tells(texts...)
+	v.logs(texts...)
+}
+
+// logs looks for it in the log alone: after a rollback the instance's metadata are those of before.
+func (v *vnf) logs(texts ...string) {
 	v.t.Helper()
 	log := v.cluster.Nodes[0].LogTail(2000)
 	for line := range strings.Lines(log) {
@@ -29,6 +36,20 @@ func (v *vnf) stays(texts ...string) {
 		}
 	}
 	v.t.Errorf("the log does not tell that %v stays", texts)
+}
+
+// tells looks for what the instance's metadata say of what stays, or will stay, when the CNF is terminated.
+func (v *vnf) tells(texts ...string) {
+	v.t.Helper()
+	got, _ := v.now.Metadata["stays"].(string)
+	for _, text := range texts {
+		if !strings.Contains(got, text) {
+			v.t.Errorf("metadata.stays is %q, and does not say %q", got, text)
+		}
+	}
+	if len(texts) == 0 && got != "" {
+		v.t.Errorf("metadata.stays is %q", got)
+	}
 }
 
 // ownNamespace names a namespace that a CNF brings, which is removed when the test has ended.
@@ -71,6 +92,7 @@ func TestNamespaceStays(t *testing.T) {
 			v := w.create(t, w.ourPackage(t, map[string]string{"Files/a.yaml": manifest + ours}), vim, ns)
 			params := doc{"lcm-kubernetes-def-files": []any{"Files/a.yaml"}, "namespace": ns}
 			v.completes(v.start("simple", params))
+			v.tells() // all of it can be seen
 			u := unstructuredOf(t, theirs)
 			var made string
 			must(t, eventually(t, func(ctx context.Context) (bool, error) { // a definition takes a moment
@@ -96,6 +118,7 @@ func TestNamespaceStays(t *testing.T) {
 			}))
 			v.completes(v.start("simple", params))
 			v.terminates("FORCEFUL")
+			v.tells()
 			v.gone(manifest + ours)
 		})
 	}
@@ -119,10 +142,10 @@ func TestRollbackKeepsNamespace(t *testing.T) {
 	v.gone(ours)
 	_, err := w.of(theirs, ns).Get(t.Context(), "settings", metav1.GetOptions{})
 	must(t, err)
-	v.stays("Namespace "+ns, "ConfigMap "+ns+"/settings would go with it")
+	v.logs("Namespace "+ns, "ConfigMap "+ns+"/settings would go with it")
 }
 
-// TestUnseenNamespaceStays: a namespace stays when the account may not see all that is in it.
+// TestUnseenNamespaceStays: a namespace stays when the account may not see all that is in it, which is told when the CNF is made.
 func TestUnseenNamespaceStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longWait)
@@ -137,6 +160,7 @@ func TestUnseenNamespaceStays(t *testing.T) {
 	ns, manifest := w.ownNamespace(t)
 	v := w.create(t, w.ourPackage(t, map[string]string{"Files/a.yaml": manifest + workload("Deployment")}), w.register(t, token, ns), ns)
 	v.completes(v.start("simple", doc{"lcm-kubernetes-def-files": []any{"Files/a.yaml"}, "namespace": ns}))
+	v.tells("Namespace "+ns+": it will stay when the VNF is terminated", "it lacks the right to list ", " in namespace "+ns)
 	v.terminates("FORCEFUL")
 	v.gone(workload("Deployment"))
 	live, err := w.Client.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,12 +50,13 @@ func TestTokenIsReplaced(t *testing.T) {
 	ns := w.Namespace(t, "token")
 	account, err := w.Tenant(t.Context(), ns, "user")
 	must(t, err)
-	short, err := w.ShortToken(account, 5*time.Second)
+	short, secret, err := w.LastingToken(t.Context(), account)
 	must(t, err)
 	vim := w.register(t, short, ns)
 	v := w.create(t, w.ourPackage(t, map[string]string{"Files/a.yaml": with(lab.Pull, "true", workload("Deployment"))}), vim, ns)
 	op := v.start("simple", doc{"lcm-kubernetes-def-files": []any{"Files/a.yaml"}, "namespace": ns})
 	must(t, eventually(t, func(context.Context) (bool, error) { return len(w.podsIn(t, ns)) == 1, nil }))
+	must(t, w.Client.CoreV1().Secrets(ns).Delete(t.Context(), secret, metav1.DeleteOptions{}))
 	old, err := kubernetes.NewForConfig(w.ConfigOf(lab.Credential{Token: short}))
 	must(t, err)
 	must(t, eventually(t, func(ctx context.Context) (bool, error) {

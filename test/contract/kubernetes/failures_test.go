@@ -31,7 +31,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{
 			name: "pods that crash", manifest: with(lab.Crash, "true", workload("Deployment")), stays: true,
-			texts: []string{"Resource creation is not completed within 15 seconds", "Deployment NS/vdu1 is not ready: ", "pod vdu1-", "container web is waiting: CrashLoopBackOff"},
+			texts: []string{"Resource creation is not completed " + tooLong, "Deployment NS/vdu1 is not ready: ", "pod vdu1-", "container web is waiting: CrashLoopBackOff"},
 		},
 		{
 			name: "an image that is not there", manifest: with(lab.Pull, "true", workload("StatefulSet")), stays: true,
@@ -104,7 +104,7 @@ func TestScaleFails(t *testing.T) {
 	v.consistsOf("VDU1", 1)
 	first := v.members("VDU1")
 	op := v.task("scale", doc{"type": "SCALE_OUT", "aspectId": "vdu1_aspect"})
-	v.fails(op, "CNF Scale failed to complete within 15 seconds while waiting for the aspect_id vdu1_aspect to be scaled", "Deployment "+ns+"/vdu1 is not ready", "exceeded quota")
+	v.fails(op, "CNF Scale failed to complete "+tooLong+" while waiting for the aspect_id vdu1_aspect to be scaled", "Deployment "+ns+"/vdu1 is not ready", "exceeded quota")
 	v.rollsBack(op)
 	v.consistsOf("VDU1", 1)
 	for id, pod := range v.members("VDU1") {
@@ -195,7 +195,7 @@ func TestCustomResources(t *testing.T) {
 	}{
 		"ready":   {status: doc{"observedGeneration": 1, "conditions": []any{doc{"type": "Ready", "status": "True"}}}},
 		"stalled": {status: doc{"conditions": []any{doc{"type": "Stalled", "status": "True", "reason": "Broken", "message": "no such part"}}}, texts: []string{"/one is not ready", "no such part"}},
-		"late":    {status: doc{"conditions": []any{doc{"type": "Ready", "status": "False", "reason": "Filling", "message": "half full"}}}, texts: []string{"not completed within 15 seconds", "half full"}},
+		"late":    {status: doc{"conditions": []any{doc{"type": "Ready", "status": "False", "reason": "Filling", "message": "half full"}}}, texts: []string{"not completed " + tooLong, "half full"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

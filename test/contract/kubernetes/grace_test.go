@@ -5,27 +5,40 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/seed-f1a0ccf1/vnfm/test/labs/kubernetes/lab"
 )
 
-// graces collects how many seconds the pods of a namespace are given to end, until the function that it returns is called: by the
-// pod's name up to the first dash, in the order in which they were said.
+// graces collects how many seconds the pods of a namespace are given to end, until they have gone, for which the function that it
+// returns waits: by the pod's name up to the first dash, in the order in which they were said.
 func (w *world) graces(t *testing.T, ns string) (end func() map[string][]string) {
 	t.Helper()
-	watch, err := w.Client.CoreV1().Pods(ns).Watch(context.Background(), metav1.ListOptions{})
+	list, err := w.Client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	there := map[types.UID]bool{}
+	for _, pod := range list.Items {
+		there[pod.UID] = true
+	}
+	watch, err := w.Client.CoreV1().Pods(ns).Watch(context.Background(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	must(t, err)
 	out := map[string][]string{}
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
 		for e := range watch.ResultChan() {
 			pod, ok := e.Object.(*corev1.Pod)
+			if ok && e.Type == apiwatch.Deleted {
+				if delete(there, pod.UID); len(there) == 0 {
+					return
+				}
+			}
 			if !ok || e.Type != apiwatch.Modified || pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds == 0 {
 				continue // nothing is what a node says in the end, too
 			}
@@ -34,10 +47,15 @@ func (w *world) graces(t *testing.T, ns string) (end func() map[string][]string)
 				out[name] = append(out[name], said)
 			}
 		}
-	})
+	}()
 	return func() map[string][]string {
+		select { // what has been said may be heard late
+		case <-over:
+		case <-time.After(patience):
+			t.Error("the watch does not tell that the pods have gone")
+		}
 		watch.Stop()
-		wg.Wait()
+		<-over
 		return out
 	}
 }
@@ -55,21 +73,21 @@ func TestGrace(t *testing.T) {
 		made      []string // what a Deployment's pod is given, one after the other
 		alone     []string // and one on its own
 	}{
-		{name: "less than they ask for", goneAfter: "8s", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 20}, made: []string{"30", "20"}, alone: []string{"20"}},
-		{name: "more than they need", goneAfter: "4s", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 3600}, made: []string{"30"}, alone: []string{"3600"}},
-		{name: "as they ask", goneAfter: "4s", task: "terminate", body: doc{"terminationType": "GRACEFUL"}, made: []string{"30"}, alone: []string{"30"}},
-		{name: "on a node that does not say that they have ended", goneAfter: "1h", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 2}, made: []string{"30", "2"}, alone: []string{"2"}},
-		{name: "by force", goneAfter: "1h", task: "terminate", body: doc{"terminationType": "FORCEFUL"}, made: []string{"30"}},
-		{name: "stopped within a time", goneAfter: "8s", task: "operate", body: doc{"changeStateTo": "STOPPED", "stopType": "GRACEFUL", "gracefulStopTimeout": 20}, made: []string{"30", "20"}},
-		{name: "stopped by force", goneAfter: "1h", task: "operate", body: doc{"changeStateTo": "STOPPED", "stopType": "FORCEFUL"}, made: []string{"30"}},
+		{name: "less than they ask for", goneAfter: "20s", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 120}, made: []string{"300", "120"}, alone: []string{"120"}},
+		{name: "more than they need", goneAfter: "4s", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 3600}, made: []string{"300"}, alone: []string{"3600"}},
+		{name: "as they ask", goneAfter: "4s", task: "terminate", body: doc{"terminationType": "GRACEFUL"}, made: []string{"300"}, alone: []string{"300"}},
+		{name: "on a node that does not say that they have ended", goneAfter: "1h", task: "terminate", body: doc{"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 20}, made: []string{"300", "20"}, alone: []string{"20"}},
+		{name: "by force", goneAfter: "1h", task: "terminate", body: doc{"terminationType": "FORCEFUL"}, made: []string{"300"}},
+		{name: "stopped within a time", goneAfter: "20s", task: "operate", body: doc{"changeStateTo": "STOPPED", "stopType": "GRACEFUL", "gracefulStopTimeout": 120}, made: []string{"300", "120"}},
+		{name: "stopped by force", goneAfter: "1h", task: "operate", body: doc{"changeStateTo": "STOPPED", "stopType": "FORCEFUL"}, made: []string{"300"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			vim, ns := w.tenant(t)
-			manifest := strings.Replace(with(lab.GoneAfter, tt.goneAfter, workload("Deployment")), "PeriodSeconds: 0", "PeriodSeconds: 30", 1)
+			manifest := strings.Replace(with(lab.GoneAfter, tt.goneAfter, workload("Deployment")), "PeriodSeconds: 0", "PeriodSeconds: 300", 1)
 			if tt.task == "terminate" {
 				manifest += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: vdu2, annotations: {" + lab.GoneAfter + ": " + tt.goneAfter +
-					"}}\nspec: {terminationGracePeriodSeconds: 30, containers: [{name: a, image: 'a:1'}]}\n"
+					"}}\nspec: {terminationGracePeriodSeconds: 300, containers: [{name: a, image: 'a:1'}]}\n"
 			}
 			v := w.create(t, w.ourPackage(t, map[string]string{"Files/a.yaml": manifest}), vim, ns)
 			v.completes(v.start("simple", doc{"lcm-kubernetes-def-files": []any{"Files/a.yaml"}, "namespace": ns}))

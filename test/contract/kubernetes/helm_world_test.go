@@ -29,12 +29,12 @@ import (
 // helmManager starts a manager that has a helm, and may fetch charts from this machine.
 func helmManager(t *testing.T, plane *lab.Plane, wait, helm string) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	cluster, err := harness.Start(ctx, harness.Options{OpenStack: &harness.OpenStack{}, Env: []string{
 		"VNFM_KUBERNETES_READY_TIMEOUT=" + wait, "VNFM_KUBERNETES_DELETE_TIMEOUT=" + longWait,
 		"VNFM_KUBERNETES_POLL_MIN=50ms", "VNFM_KUBERNETES_POLL_MAX=300ms", "VNFM_KUBERNETES_HELM_BINARY=" + helm,
-		"VNFM_KUBERNETES_HELM_TIMEOUT=60s", "VNFM_KUBERNETES_URI_HOSTS=127.0.0.1", "VNFM_KUBERNETES_URI_ALLOW=127.0.0.1",
+		"VNFM_KUBERNETES_HELM_TIMEOUT=300s", "VNFM_KUBERNETES_URI_HOSTS=127.0.0.1", "VNFM_KUBERNETES_URI_ALLOW=127.0.0.1",
 	}})
 	must(t, err)
 	objects, err := dynamic.NewForConfig(plane.Config())
@@ -61,7 +61,7 @@ func helmWorld(t *testing.T, wait string) *world {
 
 func labHelm(t *testing.T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	path, err := lab.Helm(ctx, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	must(t, err)

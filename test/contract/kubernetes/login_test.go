@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,7 +60,12 @@ func TestLogins(t *testing.T) {
 			}
 			_, err = plane.Client.RbacV1().RoleBindings(ns).Create(t.Context(), binding, metav1.CreateOptions{})
 			must(t, err)
-			v := w.create(t, id, w.registerAs(t, plane.URL, ns, tt.credentials), ns)
+			var vim string
+			must(t, eventually(t, func(ctx context.Context) (bool, error) { // the API server reads the issuer's keys in its own time
+				vim, err = w.registering(ctx, plane.URL, ns, tt.credentials)
+				return err == nil, nil
+			}))
+			v := w.create(t, id, vim, ns)
 			granted := issuer.Granted.Load()
 			mark, err := plane.Mark()
 			must(t, err)

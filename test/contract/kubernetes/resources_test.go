@@ -203,7 +203,7 @@ func TestOutsideFailure(t *testing.T) {
 	v := w.create(t, id, w.administrator(t), ns)
 	list, all := filesOf(manifests, "Files/kubernetes/statefulset_fail.yaml")
 	op := v.start("simple", doc{"lcm-kubernetes-def-files": list, "namespace": ns})
-	v.fails(op, "Resource creation is not completed within 15 seconds", "StatefulSet "+ns+"/vdu2-fail is not ready", "pod vdu2-fail-0")
+	v.fails(op, "Resource creation is not completed "+tooLong, "StatefulSet "+ns+"/vdu2-fail is not ready", "pod vdu2-fail-0")
 	v.holds(all)
 	v.rollsBack(op)
 	v.gone(all)

@@ -144,6 +144,7 @@ func environment(dir string) []string {
 const (
 	kubeconfigFile = "kubeconfig"
 	chartFile      = "chart.tgz"
+	valuesFile     = "values.yaml"
 )
 
 // Turn takes one of the turns that there are, until leave; not ok: all are taken. Runs with a context of [InTurn] take none.
@@ -204,11 +205,15 @@ func (r *Runner) run(ctx context.Context, j job) (out []byte, err error) {
 			args = append(args, fmt.Sprintf("--qps=%g", j.access.RequestsPerSecond), fmt.Sprintf("--burst-limit=%d", max(1, int(2*j.access.RequestsPerSecond))))
 		}
 	}
-	set, err := values(dir, j.set)
+	set, err := parse(j.set)
+	if err != nil {
+		return nil, lcm.Errorf(lcm.KindTerminal, "cannot %s: %s", j.doing, err)
+	}
+	given, err := values(dir, set)
 	if err != nil {
 		return nil, err
 	}
-	args = append(args, set...)
+	args = append(args, given...)
 	if j.chart != nil {
 		if err := os.WriteFile(filepath.Join(dir, chartFile), j.chart, 0o600); err != nil {
 			return nil, fmt.Errorf("write the chart for helm: %w", err)

@@ -98,11 +98,11 @@ func TestWhatHelmSees(t *testing.T) {
 	r := newRunner(t, Config{Binary: fake(t, "v4.1.0", `
 for a; do printf '%s\n' "$a" >> `+seen+`/args; done
 env > `+seen+`/env
-cp kubeconfig chart.tgz value-* `+seen+`
-stat -c '%a %n' . kubeconfig chart.tgz value-0 > `+seen+`/modes
+cp kubeconfig chart.tgz values.yaml `+seen+`
+stat -c '%a %n' . kubeconfig chart.tgz values.yaml > `+seen+`/modes
 pwd > `+seen+`/dir`)})
 	err := r.Install(t.Context(), access(), Release{
-		Name: "web", Namespace: "ns", Chart: []byte("the chart"), Set: []string{"a=b; rm -rf /", "--post-renderer=x=y", "replicas=3"},
+		Name: "web", Namespace: "ns", Chart: []byte("the chart"), Set: []string{"a=b; rm -rf /", "--post-renderer=x=y,on=true", "replicas=3"},
 		Labels: map[string]string{"vnfm/instance": "id", "vnfm/op-occ": "op"},
 	})
 	if err != nil {
@@ -120,15 +120,15 @@ pwd > `+seen+`/dir`)})
 	want := []string{
 		"install", "web", "chart.tgz", "--server-side=true", "--namespace=ns", "--hide-notes", "--disable-openapi-validation", "--timeout=1m48s",
 		"--labels=vnfm/instance=id,vnfm/op-occ=op", "--kubeconfig=" + dir + "/kubeconfig", "--qps=2.5", "--burst-limit=5",
-		"--set-file=a=value-0", "--set-file=--post-renderer=value-1", "--set=replicas=3",
+		"--values=values.yaml", "--set=replicas=3",
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(read("args")), "\n")); diff != "" {
 		t.Error(diff)
 	}
-	if got := read("modes"); got != "700 .\n600 kubeconfig\n600 chart.tgz\n600 value-0\n" {
+	if got := read("modes"); got != "700 .\n600 kubeconfig\n600 chart.tgz\n600 values.yaml\n" {
 		t.Errorf("the modes are %s", got)
 	}
-	if got := read("value-0") + "|" + read("value-1"); got != "b; rm -rf /|x=y" {
+	if got := read("values.yaml"); got != `{"--post-renderer":"x=y","a":"b; rm -rf /","on":true}`+"\n" {
 		t.Errorf("the values are %q", got)
 	}
 	if got := read("chart.tgz"); got != "the chart" {
@@ -178,6 +178,7 @@ func TestFailures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script string
 		cfg    Config
+		set    []string
 		kind   lcm.Kind
 		says   []string
 		not    []string
@@ -193,6 +194,7 @@ func TestFailures(t *testing.T) {
 			script: "echo 'Error: token the-token, password the-password, value hunter2 and " + base64.StdEncoding.EncodeToString([]byte("hunter2")) + ", image web:1' >&2; exit 1",
 			kind:   lcm.KindTerminal, says: []string{"token ***, password ***, value *** and ***, image web:1"},
 		},
+		"a value":      {script: "exit 0", set: []string{"password=hunter2,hunter2"}, kind: lcm.KindTerminal, says: []string{"cannot install release web in namespace ns: its value 1 cannot be read: a name has no value"}},
 		"says nothing": {script: "exit 3", kind: lcm.KindTerminal, says: []string{"exit status 3"}},
 		"too long":     {script: "sleep 60", cfg: Config{Timeout: 300 * time.Millisecond}, kind: lcm.KindRetryable, says: []string{"has not come to an end within 300ms"}},
 		"renders much": {script: "yes", cfg: Config{MaxOutput: 2 << 20}, kind: lcm.KindTerminal, says: []string{"more than 2 MiB"}},
@@ -202,7 +204,7 @@ func TestFailures(t *testing.T) {
 			t.Parallel()
 			tt.cfg.Binary = fake(t, "v4.1.0", tt.script)
 			err := newRunner(t, tt.cfg).Install(t.Context(), access(), Release{
-				Name: "web", Namespace: "ns", Chart: []byte("x"), Set: []string{"db.adminPassword=hunter2", "image=web:1"},
+				Name: "web", Namespace: "ns", Chart: []byte("x"), Set: append(tt.set, "db.adminPassword=hunter2", "image=web:1"),
 			})
 			if !lcm.Is(err, tt.kind) {
 				t.Fatalf("%v (%s)", err, lcm.KindOf(err))
@@ -294,25 +296,6 @@ func TestSweep(t *testing.T) {
 	r.sweep()
 	if diff := cmp.Diff(want, found()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestValues: what is in files, and what is in arguments since helm would take it for something else from a file.
-func TestValues(t *testing.T) {
-	for name, tt := range map[string]struct{ set, want []string }{
-		"texts":          {[]string{"a.b=c", "d=1.5", "e=007"}, []string{"--set-file=a.b=value-0", "--set-file=d=value-1", "--set-file=e=value-2"}},
-		"others":         {[]string{"a=1", "b=-1", "c=0", "d=True", "e=false", "f=null", "g="}, []string{"--set=a=1", "--set=b=-1", "--set=c=0", "--set=d=True", "--set=e=false", "--set=f=null", "--set=g="}},
-		"the same":       {[]string{"a=x", "a=y", "c=z"}, []string{"--set=a=x", "--set=a=y", "--set-file=c=value-2"}},
-		"a part":         {[]string{"a.b=x", "a=null", "ab=z"}, []string{"--set=a.b=x", "--set=a=null", "--set-file=ab=value-2"}},
-		"one has a list": {[]string{"a=x", "b={1,2}"}, []string{"--set=a=x", "--set=b={1,2}"}},
-		"one has two":    {[]string{"a=x", "b=1,a=y"}, []string{"--set=a=x", "--set=b=1,a=y"}},
-		"one escapes":    {[]string{"a=x", `b\.c=y`}, []string{"--set=a=x", `--set=b\.c=y`}},
-		"an index":       {[]string{"a=x", "b[0]=y"}, []string{"--set=a=x", "--set=b[0]=y"}},
-	} {
-		got, err := values(t.TempDir(), tt.set)
-		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v %s", name, err, diff)
-		}
 	}
 }
 

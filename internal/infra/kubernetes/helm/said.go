@@ -1,8 +1,10 @@
 package helm
 
 import (
+	"cmp"
 	"encoding/base64"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/seed-f1a0ccf1/vnfm/internal/lcm"
@@ -58,24 +60,23 @@ func (j job) kindOf(said string) lcm.Kind {
 	return lcm.KindTerminal
 }
 
-// telling are the last parts of names of values that are secrets.
-var telling = regexp.MustCompile(`(?i)(pass|secret|token|key|cred|auth|cert|private)[^.]*$`)
+// telling are names of values that are secrets.
+var telling = regexp.MustCompile(`(?i)pass|secret|token|key|cred|auth|cert|private`)
 
 // hidden stands for what is not shown.
 const hidden = "***"
 
 // scrubbed returns a text without the credentials that the run had, and without values whose names say that they are secrets.
 func (j job) scrubbed(said string) string {
-	var secrets []string
+	var hide []string
 	if j.access != nil {
-		secrets = append(secrets, j.access.Token.Reveal(), j.access.Password.Reveal(), j.access.Key.Reveal())
+		hide = append(hide, j.access.Token.Reveal(), j.access.Password.Reveal(), j.access.Key.Reveal())
 	}
-	for _, s := range j.set {
-		if name, value, ok := strings.Cut(s, "="); ok && telling.MatchString(name) {
-			secrets = append(secrets, value)
-		}
+	if set, err := parse(j.set); err == nil { // else helm has not run
+		hide = append(hide, secrets(set, false)...)
 	}
-	for _, s := range secrets {
+	slices.SortFunc(hide, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // one may be a part of another
+	for _, s := range hide {
 		if len(s) < 2 {
 			continue
 		}
