@@ -489,3 +489,33 @@ func TestSamplePackages(t *testing.T) {
 		})
 	}
 }
+
+// hurried is an archive that is read until there is no more time.
+type hurried struct {
+	*bytes.Reader
+	over bool
+}
+
+// ReadAt implements io.ReaderAt.
+func (h *hurried) ReadAt(p []byte, at int64) (int, error) {
+	if h.over {
+		return 0, fmt.Errorf("read: %w", context.DeadlineExceeded)
+	}
+	return h.Reader.ReadAt(p, at)
+}
+
+// TestNoMoreTime: an archive is not at fault when its reader has no more time.
+func TestNoMoreTime(t *testing.T) {
+	data := csartest.Zip(t, map[string][]byte{"vnfd.yaml": []byte("tosca_definitions_version: tosca_simple_yaml_1_2\n")})
+	h := &hurried{Reader: bytes.NewReader(data)}
+	p, err := Open(h, int64(len(data)), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.over = true
+	_, err = fs.ReadFile(p.FS(), "vnfd.yaml")
+	var own *Error
+	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &own) {
+		t.Errorf("%v", err)
+	}
+}

@@ -2,6 +2,7 @@ package csar
 
 import (
 	"archive/zip"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -170,7 +171,11 @@ func (f *file) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func corrupt(name string, cause error) *Error {
+// corrupt is why an entry cannot be read: the archive's fault, unless whoever reads it has no more time.
+func corrupt(name string, cause error) error {
+	if errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
+		return cause
+	}
 	return wrap(cause, name, RuleZip, "Invalid zip file: the package entry %q cannot be read: %v", name, cause)
 }
 

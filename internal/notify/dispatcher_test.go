@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -249,7 +250,7 @@ func TestBadSubscribers(t *testing.T) {
 	for _, url := range []string{hanging.URL, redirecting.URL, large.URL, garbage.URL, "http://127.0.0.1:1/", "http://169.254.169.254/", "http://no.such.host.invalid/", good.URL} {
 		w.subscribe(url)
 	}
-	stop := w.dispatch(notify.Config{Timeout: 300 * time.Millisecond, RetryMin: 50 * time.Millisecond}, nil, notify.Options{})
+	stop := w.dispatch(notify.Config{Timeout: 5 * time.Second, RetryMin: 50 * time.Millisecond}, nil, notify.Options{})
 	var instances []*lcm.Instance
 	for range 5 {
 		instances = append(instances, w.instance())
@@ -286,6 +287,7 @@ func TestConcurrency(t *testing.T) {
 	w := newWorld(t)
 	var mu sync.Mutex
 	now, most := map[string]int{}, 0
+	three := make(chan struct{}) // closed when there have been as many as there may be
 	s := newSubscriber(t, func(rw http.ResponseWriter, _ *http.Request, g got) {
 		mu.Lock()
 		now[g.Instance]++
@@ -296,8 +298,15 @@ func TestConcurrency(t *testing.T) {
 		for _, n := range now {
 			sum += n
 		}
+		if sum == 3 && most < 3 {
+			close(three)
+		}
 		most = max(most, sum)
 		mu.Unlock()
+		select {
+		case <-three:
+		case <-w.ctx.Done():
+		}
 		time.Sleep(5 * time.Millisecond) // a slow subscriber
 		mu.Lock()
 		now[g.Instance]--
@@ -308,7 +317,7 @@ func TestConcurrency(t *testing.T) {
 	for range 12 {
 		w.operation(w.instance())
 	}
-	w.dispatch(notify.Config{Concurrency: 3}, nil, notify.Options{})
+	w.dispatch(notify.Config{Concurrency: 3, Timeout: 5 * time.Minute}, nil, notify.Options{})
 	w.drained()
 	if most != 3 {
 		t.Errorf("at most %d at the same time", most)
@@ -553,7 +562,7 @@ func TestSubscribe(t *testing.T) {
 	defer callback.Close()
 	scope := lcm.Scope{ProjectID: "p"}
 	service := func(cfg notify.Config) *notify.Service {
-		cfg.Guard, cfg.Timeout = guard, 200*time.Millisecond
+		cfg.Guard, cfg.Timeout = guard, cmp.Or(cfg.Timeout, time.Minute)
 		s, err := notify.NewService(cfg, w.Store, w.Now, newID, w.Log)
 		if err != nil {
 			t.Fatal(err)
@@ -561,6 +570,7 @@ func TestSubscribe(t *testing.T) {
 		return s
 	}
 	s := service(notify.Config{TestCallback: true})
+	hasty := service(notify.Config{TestCallback: true, Timeout: 200 * time.Millisecond})
 	subscribe := func(s *notify.Service, raw string) (*lcm.Subscription, error) {
 		t.Helper()
 		var req sol003.LccnSubscriptionRequest
@@ -595,7 +605,11 @@ func TestSubscribe(t *testing.T) {
 		{"password", `{"callbackUri": "http://joe:geheim@example.com/"}`, "may not be called"},
 		{"no URI", `{"callbackUri": "http://[zz"}`, "not a URI"},
 	} {
-		_, err := subscribe(s, strings.ReplaceAll(c.raw, "URL", callback.URL))
+		asked := s
+		if c.name == "hang" {
+			asked = hasty
+		}
+		_, err := subscribe(asked, strings.ReplaceAll(c.raw, "URL", callback.URL))
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)

@@ -38,7 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
 	w := &world{Store: storetest.Open(t), t: t, ctx: ctx, pkg: uuid.NewString()}
 	if _, err := w.Pool.Exec(ctx, `INSERT INTO vnf_packages (id, project_id, onboarding_state, operational_state, vnfd_id, body, created_at)

@@ -65,7 +65,8 @@ func TestDownload(t *testing.T) {
 	ctx := context.Background()
 	zip := csar(t, vnfd1)
 	srv, _ := repository(t, zip)
-	w := newWorld(t, pkgm.Config{SizeCap: 1 << 20, Download: pkgm.Download{Stall: 200 * time.Millisecond, Tries: 3}})
+	patient := newWorld(t, pkgm.Config{SizeCap: 1 << 20, Download: pkgm.Download{Tries: 3}})
+	hasty := newWorld(t, pkgm.Config{SizeCap: 1 << 20, Download: pkgm.Download{Stall: 200 * time.Millisecond, Tries: 3}})
 	for _, c := range []struct {
 		path, user, password string
 		status               int
@@ -84,6 +85,10 @@ func TestDownload(t *testing.T) {
 		{path: "/large.zip", status: 413, detail: "larger than"},
 	} {
 		t.Run(strings.Trim(c.path, "/")+c.password, func(t *testing.T) {
+			w := patient
+			if c.path == "/stall.zip" {
+				w = hasty
+			}
 			id := w.create(t)
 			if err := w.UploadFromURI(ctx, user, id, sol003.UploadVnfPackageFromUriRequest{
 				AddressInformation: srv.URL + c.path + "?signature=geheim", UserName: c.user, Password: c.password,
@@ -232,7 +237,7 @@ func TestThroughTheQueue(t *testing.T) {
 	svc := pkgm.New(pkgm.Config{Node: st.NodeID, Download: pkgm.Download{Allow: loopback}}, st, storetest.Log())
 	w := &world{Service: svc, st: st}
 	srv, _ := repository(t, csar(t, vnfd2))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	ready := make(chan struct{})
 	served := make(chan error)

@@ -138,7 +138,7 @@ func TestImportFails(t *testing.T) {
 
 // TestImporterDies: who waits for another's import goes on when the other has died.
 func TestImporterDies(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	a := newWorld(t, pkgm.Config{})
 	b := join(t, a.st, pkgm.Config{}, "node-2")

@@ -705,7 +705,7 @@ func TestCollect(t *testing.T) {
 	if _, err := w.st.Pool.Exec(context.Background(), `INSERT INTO contents (id) VALUES (gen_random_uuid())`); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	done := make(chan struct{})
 	go func() { defer close(done); w.Collect(ctx) }()
 	for w.contents(t) != 1 && ctx.Err() == nil {

@@ -56,7 +56,7 @@ func TestKilledJobs(t *testing.T) {
 // takeOver waits until the server has noticed that a node's session is gone, and tells how many packages were taken over.
 func (w *world) takeOver(t testing.TB) (packages int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	for {
 		a, err := w.st.Adopt(ctx)

@@ -470,7 +470,7 @@ func TestSubscriptions(t *testing.T) {
 // TestDeliverySessions: what one session serves no other does, until it is released or its session ends.
 func TestDeliverySessions(t *testing.T) {
 	p := newPlant(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	open := func() lcm.DeliverySession {
 		s, err := p.OpenDeliveries(ctx)

@@ -245,7 +245,6 @@ func TestVerifyCannot(t *testing.T) {
 	if _, err := n.Verify(ctx, scope, id); err != nil {
 		t.Fatal(err)
 	}
-	n.Timeout = time.Millisecond
 	for name, tt := range map[string]struct {
 		driver lcm.InfraDriver
 		kind   lcm.Kind
@@ -256,7 +255,10 @@ func TestVerifyCannot(t *testing.T) {
 		"slow":   {slow{unable{d}}, lcm.KindRetryable, 0, "has not told within 1ms"},
 		"refuse": {refuse{unable{d}}, lcm.KindTerminal, 502, "Keystone refuses the credentials"},
 	} {
-		n.Infra = only{tt.driver}
+		n.Infra, n.Timeout = only{tt.driver}, time.Hour
+		if name == "slow" {
+			n.Timeout = time.Millisecond
+		}
 		_, err := n.Verify(ctx, scope, id)
 		var known *lcm.Error
 		if !lcm.Is(err, tt.kind) || !asError(err, &known) || known.Status != tt.status || !strings.Contains(known.Detail, tt.says) {
@@ -264,6 +266,7 @@ func TestVerifyCannot(t *testing.T) {
 		}
 	}
 	// A sweep keeps why, and what was last seen.
+	n.Timeout = time.Hour
 	n.Infra = only{refuse{unable{d}}}
 	n.Now = func() time.Time { return b.st.Now().Add(time.Hour) }
 	run, stop := context.WithCancel(ctx)

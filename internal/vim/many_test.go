@@ -71,7 +71,7 @@ func (c *counted) seen() map[string]int {
 // TestMonitorSparesAccounts has a VIM refuse what it is registered with: it is probed ever more seldom, and again at once
 // when it has been changed.
 func TestMonitorSparesAccounts(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var mu sync.Mutex
 	now := time.Now()

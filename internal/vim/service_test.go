@@ -341,7 +341,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestMonitor(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	s, st, c := newService(t, vim.Config{MonitorInterval: time.Millisecond, MonitorParallel: 1, AllowFake: true})
 	a := register(t, s, user, openstack("VIM0", true))
 	fake := register(t, s, user, lcm.VIM{Name: "f", Type: lcm.VimFake, AuthURL: "fake", Auth: map[string]any{}, Project: map[string]any{}})

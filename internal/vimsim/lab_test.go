@@ -123,7 +123,7 @@ func (l *lab) show(name, id string) doc {
 
 func (l *lab) await(name, id, want string) doc {
 	l.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		s := l.show(name, id)
 		st := str(s, "stack_status")
@@ -139,7 +139,7 @@ func (l *lab) await(name, id, want string) doc {
 
 func (l *lab) until(what string, f func() bool) {
 	l.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("never: %s", what)
 		}

@@ -26,7 +26,7 @@ func TestPower(t *testing.T) {
 	l.until("stopped", is("SHUTOFF"))
 	act("os-stop", 409)
 
-	l.srv.Cloud.SetLatency(map[string]time.Duration{"OS::Nova::Server": 20 * time.Millisecond})
+	l.srv.Cloud.SetLatency(map[string]time.Duration{"OS::Nova::Server": 2 * time.Second})
 	act("os-start", 202)
 	if s := l.first(); s["OS-EXT-STS:task_state"] != "powering-on" || s["status"] != "SHUTOFF" {
 		t.Errorf("%v is %v", s["OS-EXT-STS:task_state"], s["status"])

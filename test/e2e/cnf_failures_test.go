@@ -18,7 +18,7 @@ import (
 func TestCNFFailures(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	l := newCNFLab(t, kubelab.Start(t), "15s")
+	l := newCNFLab(t, kubelab.Start(t), "30s")
 	const manifest = "Files/kubernetes/web.yaml"
 	for _, c := range []struct {
 		name  string
@@ -32,9 +32,9 @@ func TestCNFFailures(t *testing.T) {
 		{name: "bad YAML", edit: [2]string{"  replicas: 2", "  replicas: 2\n bad: ["}, says: []string{manifest + ": line "}},
 		{name: "a field of another type", edit: [2]string{"replicas: 2", "replicas: many"}, says: []string{manifest + ":20: spec.replicas is not a number"}},
 		{name: "an image that is not there", edit: [2]string{"nginxinc/nginx-unprivileged:", "registry.invalid/web:"}, says: []string{
-			"Resource creation is not completed within 15 seconds", "Deployment NS/web is not ready: ", "container web is waiting: ImagePullBackOff",
+			"Resource creation is not completed within 30 seconds", "Deployment NS/web is not ready: ", "container web is waiting: ImagePullBackOff",
 		}},
-		{name: "a quota", quota: true, says: []string{"Resource creation is not completed within 15 seconds", "exceeded quota: few"}},
+		{name: "a quota", quota: true, says: []string{"Resource creation is not completed within 30 seconds", "exceeded quota: few"}},
 		{name: "a right that is lacking", role: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"*"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"*"}},

@@ -105,7 +105,7 @@ func TestCNFLogins(t *testing.T) {
 	ctx := testContext(t)
 	issuer := kubelab.NewIssuer(t)
 	plane := kubelab.StartOwn(t, kubelab.Options{APIServer: issuer.Flags()})
-	l := newCNFLab(t, plane, "60s")
+	l := newCNFLab(t, plane, "600s")
 	l.said.hide(issuer.ClientSecret)
 	l.allow(t, "oidc:"+issuer.User, "oidc:"+issuer.ClientID, "somebody")
 	cert, err := plane.Certificate("somebody")
@@ -164,7 +164,7 @@ func TestCNFLogins(t *testing.T) {
 func TestCNFCredentialIsReplaced(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	l := newCNFLab(t, kubelab.Start(t), "60s")
+	l := newCNFLab(t, kubelab.Start(t), "600s")
 	l.allow(t, "e2e-somebody")
 	next, token := l.tenant(t, "next")
 	l.there = l.objects(t, l.namespace)
@@ -209,7 +209,7 @@ func TestCNFCredentialIsReplaced(t *testing.T) {
 func TestCNFKubeconfig(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	l := newCNFLab(t, kubelab.Start(t), "60s")
+	l := newCNFLab(t, kubelab.Start(t), "600s")
 	user := "e2e-" + l.namespace
 	l.allow(t, user)
 	cert, err := l.plane.Certificate(user)

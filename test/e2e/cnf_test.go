@@ -194,7 +194,7 @@ func TestCNFLives(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			ctx := testContext(t)
-			l := newCNFLab(t, plane, "120s")
+			l := newCNFLab(t, plane, "600s")
 			if client == "vnfm" {
 				l.lab = l.ours(ctx, t)
 			}

@@ -70,7 +70,7 @@ func (l *lab) checkNoContent(ctx context.Context, t *testing.T) {
 	conn, err := pgx.Connect(ctx, l.DatabaseURL)
 	must(t, err)
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	var contents, chunks int
 	err = harness.Await(ctx, "the contents of deleted packages are gone", func(ctx context.Context) (bool, error) {

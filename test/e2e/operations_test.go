@@ -48,7 +48,8 @@ func TestFailingInstantiations(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	l := newLab(t, harness.Options{Env: []string{
-		"VNFM_OPENSTACK_USER_DATA_TIMEOUT=1s", "VNFM_OPENSTACK_STACK_TIMEOUT=3s",
+		// Long enough for scripts and stacks that are as they should be, on a slow machine too.
+		"VNFM_OPENSTACK_USER_DATA_TIMEOUT=15s", "VNFM_OPENSTACK_STACK_TIMEOUT=45s",
 	}})
 	vim, err := l.api.RegisterVIM(ctx, "VIM0", l.Sim.AuthURL)
 	must(t, err)
@@ -80,8 +81,8 @@ func (l *lab) failing(ctx context.Context, t *testing.T, vim string) {
 	}{
 		{name: "a script that fails", overlay: script(`raise ValueError("the words of the script")`), state: failedTemp,
 			says: []string{"the words of the script", "ValueError", userData + ":8"}},
-		{name: "a script that hangs", overlay: script(`time.sleep(1000)`), state: failedTemp, says: []string{"user data", "timeout[sec]: 1"}},
-		{name: "a script that never rests", overlay: script("while True: pass"), state: failedTemp, says: []string{"user data", "timeout[sec]: 1"}},
+		{name: "a script that hangs", overlay: script(`time.sleep(1000)`), state: failedTemp, says: []string{"user data", "timeout[sec]: 15"}},
+		{name: "a script that never rests", overlay: script("while True: pass"), state: failedTemp, says: []string{"user data", "timeout[sec]: 15"}},
 		{name: "a script that returns no dict", overlay: script(`return [1]`), state: failedTemp, says: []string{"not in dict format"}},
 		{name: "a script that is no Python", overlay: map[string][]byte{userData: []byte("class (")}, state: failedTemp, says: []string{"SyntaxError", "multi_port_user_data.py, line 1"}},
 		{name: "a script that exits", overlay: script(`import os; os._exit(3)`), state: failedTemp, says: []string{"without a result", "3"}},
@@ -99,7 +100,7 @@ func (l *lab) failing(ctx context.Context, t *testing.T, vim string) {
 		{name: "a quota", fault: &vimsim.Fault{ResourceType: "OS::Neutron::Port", Action: "create", Effect: vimsim.EffectQuota, Reason: "Quota exceeded for resources: ['port']."},
 			state: failedTemp, says: []string{"Quota exceeded"}},
 		{name: "a server that hangs", fault: &vimsim.Fault{ResourceType: "OS::Nova::Server", Action: "create", Effect: vimsim.EffectHang},
-			state: failedTemp, says: []string{"not completed within 3 seconds", "stack"}},
+			state: failedTemp, says: []string{"not completed within 45 seconds", "stack"}},
 		{name: "a Heat that is gone for good", fault: &vimsim.Fault{ResourceType: "heat", Effect: vimsim.EffectReset}, state: failedTemp, says: []string{"VIM", "the connection was reset"}},
 		{name: "an image that is another", pkg: "kubernetes-cluster", overlay: map[string][]byte{"Files/images/node.img": []byte("another")}, state: failedTemp,
 			says: []string{"checksum verification failed"}},
@@ -221,7 +222,7 @@ func (l *lab) rollBack(ctx context.Context, t *testing.T, id string, op *sol003.
 func TestCloudGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	l := newLab(t, harness.Options{VIM: vimsim.Config{Latency: map[string]time.Duration{"OS::Nova::Server": 300 * time.Millisecond}}})
+	l := newLab(t, harness.Options{VIM: vimsim.Config{Latency: map[string]time.Duration{"OS::Nova::Server": 5 * time.Second}}})
 	vim, err := l.api.RegisterVIM(ctx, "VIM0", l.Sim.AuthURL)
 	must(t, err)
 	raw, vnfd := variant(t, "multi-port", nil)

@@ -63,6 +63,7 @@ type gate struct {
 	mu     sync.Mutex
 	closed chan struct{} // nil: open; closed when it opens again
 	held   int
+	left   int // of those held, how many have gone away
 }
 
 func (g *gate) close() {
@@ -86,6 +87,13 @@ func (g *gate) met() int {
 	return g.held
 }
 
+// givenUp is how many calls have ended without an answer.
+func (g *gate) givenUp() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.left
+}
+
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
@@ -98,6 +106,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-shut:
 		case <-r.Context().Done():
+			g.mu.Lock()
+			g.left++
+			g.mu.Unlock()
 		}
 		panic(http.ErrAbortHandler)
 	}
@@ -169,7 +180,7 @@ func (l *lab) metric(ctx context.Context, t *testing.T, name, vim string) (value
 }
 
 // silence is how long a call to a dead VIM lasts.
-const silence = 10 * time.Second
+const silence = 20 * time.Second
 
 // TestDeadVIM has a VIM take requests and not answer, with ten times as many operations on it as there are workers: those on
 // another VIM do not wait for it, and when it is back all go on.
@@ -193,11 +204,13 @@ func TestDeadVIM(t *testing.T) {
 	waiting := l.instantiated(ctx, t, vnfd, dead, 200)
 	must(t, harness.Await(ctx, "the node has met the silence", func(context.Context) (bool, error) { return shut.met() > 0, nil }))
 	during := l.durations(ctx, t, l.instantiated(ctx, t, vnfd, living, 20))
+	ended := shut.givenUp()
 	ratio := func(at int) float64 { return float64(during[at]) / float64(before[at]) }
 	t.Logf("20 operations beside 200 on a dead VIM: median %s instead of %s (× %.2f), longest %s instead of %s (× %.2f)",
 		during[10], before[10], ratio(10), during[19], before[19], ratio(19))
-	if limit := 5*before[19] + time.Second; during[19] > limit {
-		t.Errorf("beside a dead VIM an operation took %s, more than %s: it has waited for the dead one's calls to end", during[19], limit)
+	// As long as none of the dead one's calls has ended, nothing can have waited for that; a machine may be slow.
+	if limit := 5*before[19] + time.Second; during[19] > limit && ended > 0 {
+		t.Errorf("beside a dead VIM, of whose calls %d have ended, an operation took %s, more than %s: it has waited for them", ended, during[19], limit)
 	}
 	must(t, harness.Await(ctx, "the circuit is open", func(ctx context.Context) (bool, error) {
 		return slices.Contains(l.metric(ctx, t, "vnfm_vim_circuit_state", dead), "2"), nil

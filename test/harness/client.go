@@ -25,7 +25,7 @@ type Client struct {
 func NewClient(url string) *Client {
 	tr := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
 	tr.MaxIdleConnsPerHost = 256
-	return &Client{URL: url, HTTP: &http.Client{Transport: tr, Timeout: 2 * time.Minute}}
+	return &Client{URL: url, HTTP: &http.Client{Transport: tr, Timeout: 10 * time.Minute}}
 }
 
 // Response is an answer that was read to its end.

@@ -56,7 +56,7 @@ type Cluster struct {
 // failed the ends of the nodes' logs are shown.
 func New(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // the binary may have to be built
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute) // the binary may have to be built, with all that it needs
 	defer cancel()
 	c, err := Start(ctx, o)
 	if err != nil {
@@ -223,8 +223,7 @@ func (c *Cluster) Notifications(ctx context.Context, instanceID string) ([]Notif
 
 // Await calls ready until it tells true, or an error, or ctx ends.
 func Await(ctx context.Context, what string, ready func(ctx context.Context) (bool, error)) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	begun := time.Now()
 	for {
 		ok, err := ready(ctx)
 		switch {
@@ -236,7 +235,7 @@ func Await(ctx context.Context, what string, ready func(ctx context.Context) (bo
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait until %s: %w", what, context.Cause(ctx))
-		case <-tick.C:
+		case <-time.After(min(max(time.Since(begun)/20, 20*time.Millisecond), 500*time.Millisecond)): // a long wait is no load
 		}
 	}
 }

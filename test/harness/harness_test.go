@@ -14,9 +14,9 @@ func TestMain(m *testing.M) { Main(m) }
 
 // TestLife sees one VNF through its life, over a node's death.
 func TestLife(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 	c := New(t, Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
 	api := c.API(0)
 	zip, err := deploy.Package("kubernetes-cluster")
 	if err != nil {

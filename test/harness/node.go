@@ -126,8 +126,8 @@ func (n *Node) Launch(env ...string) error {
 	return nil
 }
 
-// readyTime is how long a node may take from its start until it is ready.
-const readyTime = 60 * time.Second
+// readyTime is how long a node may take from its start until it is ready, on a slow machine.
+const readyTime = 5 * time.Minute
 
 // AwaitReady waits until the node answers that it is ready. It fails when the process ends before.
 func (n *Node) AwaitReady(ctx context.Context) error {

@@ -46,7 +46,7 @@ func Cleanup() error {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	var errs []error
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	for _, s := range shared.postgres {
 		errs = append(errs, s.Stop(ctx))
@@ -139,7 +139,7 @@ func database(ctx context.Context, durable bool) (string, error) {
 			name = "pgd"
 		}
 		s, err := privatepg.Start(ctx, privatepg.Options{
-			Dir: filepath.Join(dir, name), Unsafe: !durable, MaxConnections: 400,
+			Dir: filepath.Join(dir, name), Unsafe: !durable, MaxConnections: 400, StartTimeout: 10 * time.Minute,
 			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		})
 		if err != nil {

@@ -31,7 +31,7 @@ const template = "vnfm_template"
 func Main(m *testing.M) {
 	code := m.Run()
 	if server != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := server.Stop(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, "stop the private PostgreSQL:", err)
@@ -43,7 +43,7 @@ func Main(m *testing.M) {
 
 // start brings up the server with a template database that is migrated once.
 func start() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if dir, failure = os.MkdirTemp("", "vnfmpg"); failure != nil {
 		return
@@ -51,7 +51,7 @@ func start() {
 	if failure = os.Chmod(dir, 0o755); failure != nil { // the server runs as an unprivileged user
 		return
 	}
-	if server, failure = privatepg.Start(ctx, privatepg.Options{Dir: dir + "/pg", Unsafe: true}); failure != nil {
+	if server, failure = privatepg.Start(ctx, privatepg.Options{Dir: dir + "/pg", Unsafe: true, MaxConnections: 400, StartTimeout: 10 * time.Minute}); failure != nil {
 		return
 	}
 	url, err := server.NewDatabase(ctx, template)

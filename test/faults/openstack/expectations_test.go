@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,6 +59,13 @@ func calm(in []string, because string) line {
 	return line{in, outcome{kind: unhurt, because: because}}
 }
 
+// overdue is what is said of what takes longer than the server waits.
+var overdue = fmt.Sprintf("%g seconds", hastyStack.Seconds())
+
+// silent is what is said of a VIM that does not answer, be it that a call's time is over or, with a login that others wait for
+// too, the step's.
+const silent = "no answer in time|Keystone has not answered for"
+
 // lingering has everything take a while, for something to happen in the middle.
 var lingering = []vimsim.Fault{
 	{ResourceType: "stack", Effect: vimsim.EffectSlow, Delay: vimsim.Duration(time.Second)},
@@ -94,8 +102,8 @@ var faults = []fault{
 			{ResourceType: server, Action: "start", Effect: vimsim.EffectHang},
 		},
 		comes: table(
-			failing(ops(stop, start), "6 seconds", "server"),
-			failing(others(stop, start), "6 seconds", "stack"),
+			failing(ops(stop, start), overdue, "server"),
+			failing(others(stop, start), overdue, "stack"),
 		),
 	},
 	{
@@ -199,8 +207,8 @@ var faults = []fault{
 		name: "answers are late by minutes", lasts: true,
 		is: []vimsim.Fault{{ResourceType: "*", Effect: vimsim.EffectLate, Delay: minutes}},
 		comes: table(
-			never(ops(in), "no answer in time"),
-			failing(others(in), "no answer in time"),
+			never(ops(in), silent),
+			failing(others(in), silent),
 		),
 	},
 	{

@@ -36,13 +36,14 @@ type life struct {
 	failed     string              // the op occ that is rolled back
 	owed       map[string][]string // states that are to be told next, by op occ
 	heard      map[string]int      // how many have been told of before
+	turn       bool                // whether it has a turn
 }
 
 // lives counts the lives, to name their VIMs.
 var lives atomic.Int64
 
-// longest is how long a life may take.
-const longest = 150 * time.Second
+// longest is how long a life may take, turns that it waits for included.
+const longest = 20 * time.Minute
 
 func born(t *testing.T, h *house) *life {
 	t.Helper()
@@ -78,6 +79,33 @@ func (l *life) census() map[string]int {
 	counts := l.sim.Cloud.State().Counts
 	maps.DeleteFunc(counts, func(of string, _ int) bool { return of == "tokens" || of == "deleted_stacks" })
 	return counts
+}
+
+// endsInVain is ends for an operation that only waits until it fails, which takes no turn.
+func (l *life) endsInVain(op, state string) *sol003.VnfLcmOpOcc {
+	l.Helper()
+	l.rests()
+	defer l.takesTurn()
+	return l.ends(op, state)
+}
+
+// takesTurn waits for a turn.
+func (l *life) takesTurn() {
+	l.Helper()
+	select {
+	case turns <- struct{}{}:
+		l.turn = true
+	case <-l.ctx.Done():
+		l.Errorf("waiting for a turn: %v", context.Cause(l.ctx))
+	}
+}
+
+// rests gives the turn back, if it has one.
+func (l *life) rests() {
+	if l.turn {
+		l.turn = false
+		<-turns
+	}
 }
 
 func (l *life) task(task string, body any) string {

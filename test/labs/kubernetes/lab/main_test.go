@@ -37,7 +37,7 @@ func sleeper(dir string) *daemon {
 // within bounds what a test waits for. It is far more than an idle machine needs.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

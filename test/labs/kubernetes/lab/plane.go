@@ -258,12 +258,12 @@ func (p *Plane) writeState() error {
 }
 
 // readyTime is how long a daemon may take from its start until it is ready. On an idle machine it is a few seconds.
-const readyTime = 2 * time.Minute
+const readyTime = 10 * time.Minute
 
 // ready waits until a daemon answers, where it is one that answers.
 func (p *Plane) ready(ctx context.Context, name string) error {
 	var probe string
-	client := &http.Client{Timeout: 5 * time.Second}
+	client := &http.Client{Timeout: 30 * time.Second}
 	defer client.CloseIdleConnections()
 	switch name {
 	case Etcd:
@@ -310,7 +310,7 @@ func (p *Plane) Close() error {
 }
 
 func (p *Plane) end() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	ids := make(map[string]identity, len(p.ds))
 	for name, d := range p.ds {

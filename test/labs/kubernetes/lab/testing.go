@@ -16,7 +16,7 @@ import (
 )
 
 // startTime bounds a start, the building of the program included.
-const startTime = 30 * time.Minute
+const startTime = 2 * time.Hour
 
 // shared is the control plane that the tests of one binary have in common.
 var shared struct {
