@@ -398,14 +398,17 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	}
 	rec.Done, rec.DoneAt = true, e.Now()
 	r.before = nil
-	if !step.Effect {
+	if !step.Effect && !r.stored[step.Name] {
 		r.pending.Steps = append(r.pending.Steps, *rec)
 		return 0, true, nil
 	}
-	if err := r.commit(ctx, rec); err != nil { // result after
+	// Result after. The end of a wait is stored, too: who has asked meanwhile to cancel gracefully is heard before the next step.
+	if err := r.commit(ctx, rec); err != nil {
 		return 0, false, err
 	}
-	e.probe(point + "/recorded")
+	if step.Effect {
+		e.probe(point + "/recorded")
+	}
 	return 0, true, nil
 }
 

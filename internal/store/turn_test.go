@@ -55,3 +55,27 @@ func TestTurn(t *testing.T) {
 		t.Errorf("%d stacks created, %d turns held", n, held.Load())
 	}
 }
+
+// TestCancelAtTheEndOfAWait asks for a graceful cancellation while the last look of a wait is under way: what is waited for comes, and
+// the next step does not begin.
+func TestCancelAtTheEndOfAWait(t *testing.T) {
+	b := newBench(t)
+	var looks atomic.Int64
+	b.vim.hook = func(step string, x *lcm.Execution) (lcm.Progress, error) {
+		switch {
+		case step == "inventory":
+			t.Error("the next step has begun")
+		case step == "wait" && looks.Add(1) == 1:
+			return lcm.Wait(time.Millisecond, "the servers"), nil
+		case step == "wait":
+			return lcm.Done(), b.svc.Cancel(context.Background(), scope, x.Op.ID, sol003.CancelModeTypeGraceful)
+		}
+		return lcm.Done(), nil
+	}
+	b.serve(t)
+	op := b.instantiate(t, b.create(t))
+	o := b.await(t, op, sol003.LcmOperationStateFailedTemp, sol003.LcmOperationStateCompleted)
+	if o.OperationState != sol003.LcmOperationStateFailedTemp || !strings.Contains(o.Error.Detail, "canceled (GRACEFUL)") {
+		t.Errorf("%s: %+v", o.OperationState, o.Error)
+	}
+}
