@@ -352,6 +352,7 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	if r.before == nil && !step.own {
 		r.before = encode(r.x.Instance)
 	}
+	waited := r.stored[step.Name]
 	progress, err := r.bounded(r.interruptible, step, rec.BegunAt)
 	e.probe(point + "/after")
 	if err == nil {
@@ -398,7 +399,7 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	}
 	rec.Done, rec.DoneAt = true, e.Now()
 	r.before = nil
-	if !step.Effect && !r.stored[step.Name] {
+	if !step.Effect && !waited {
 		r.pending.Steps = append(r.pending.Steps, *rec)
 		return 0, true, nil
 	}
