@@ -399,7 +399,7 @@ func (r *run) step(ctx context.Context, step Step) (time.Duration, bool, error) 
 	}
 	rec.Done, rec.DoneAt = true, e.Now()
 	r.before = nil
-	if !step.Effect && !waited {
+	if !step.Effect && (!waited || step.last) {
 		r.pending.Steps = append(r.pending.Steps, *rec)
 		return 0, true, nil
 	}
