@@ -1,16 +1,10 @@
 package crash
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path"
 	"strconv"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,39 +52,6 @@ func TestCrashOfCharts(t *testing.T) {
 
 // chartPath is where the chart is in the package.
 const chartPath = "Files/charts/cnf.tgz"
-
-// chartArchive makes the chart's archive, with texts in its files replaced.
-func chartArchive(t *testing.T, texts *strings.Replacer) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	w := tar.NewWriter(zipped)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	root := os.DirFS("testdata/chart")
-	must(fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		raw, err := fs.ReadFile(root, file)
-		if err != nil {
-			return err
-		}
-		raw = []byte(texts.Replace(string(raw)))
-		if err := w.WriteHeader(&tar.Header{Name: path.Join("cnf", file), Mode: 0o644, Size: int64(len(raw)), Typeflag: tar.TypeReg}); err != nil {
-			return err
-		}
-		_, err = w.Write(raw)
-		return err
-	}))
-	must(w.Close())
-	must(zipped.Close())
-	return out.Bytes()
-}
 
 // releases is the kind, among those that are looked at, of the Secrets in which helm keeps the revisions of releases.
 const releases = "releases"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -91,7 +92,11 @@ func cnfPackage(t *testing.T, content, id string) []byte {
 	for name, data := range files {
 		files[name] = []byte(texts.Replace(string(data)))
 	}
-	files[chartPath] = chartArchive(t, texts)
+	archive, err := harness.Chart(os.DirFS("testdata/chart"), "cnf", texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[chartPath] = archive
 	standard, err := deploy.Files("multi-port")
 	if err != nil {
 		t.Fatal(err)

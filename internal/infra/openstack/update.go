@@ -112,7 +112,7 @@ func (d *Driver) update(ctx context.Context, x *lcm.Execution, c *cloud, found *
 			continue // it is new; the template tells
 		case is.anew && !hot.scaled(is.flavour, name):
 			p, _ := hot.group(name)
-			if n, literal := literalCapacity(p); literal && is.stays != nil {
+			if n, literal := literalCapacity(p); literal {
 				if err := c.makeWay(ctx, g, list, n, is.stays); err != nil {
 					return err
 				}
@@ -121,10 +121,8 @@ func (d *Driver) update(ctx context.Context, x *lcm.Execution, c *cloud, found *
 		default:
 			size = max(len(g.members), atLeast[name])
 		}
-		if is.stays != nil && g != nil {
-			if err := c.makeWay(ctx, g, list, size, is.stays); err != nil {
-				return err
-			}
+		if err := c.makeWay(ctx, g, list, size, is.stays); err != nil {
+			return err
 		}
 		for n := range is.flavour.Aspects {
 			if id := is.flavour.Aspects[n].ID; hot.declares(id+"_"+capacityName) && hot.groupOf(&is.flavour.Aspects[n]) == name {
@@ -153,8 +151,11 @@ func (d *Driver) update(ctx context.Context, x *lcm.Execution, c *cloud, found *
 }
 
 // makeWay marks members of a group that is to shrink to a size, so that Heat takes them away before those that VNFCs are in: what
-// has failed goes anyhow, before all.
+// has failed goes anyhow, before all. A group that is not there yet, or of which Heat chooses (no VNFC stays), is left alone.
 func (c *cloud) makeWay(ctx context.Context, g *group, list []resource, size int, stays []sol003.VnfcResourceInfo) error {
+	if g == nil || stays == nil {
+		return nil
+	}
 	spare := len(g.members) - size
 	var others []*resource
 	for _, m := range g.members {

@@ -1,14 +1,10 @@
 package kubernetes_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -71,29 +67,9 @@ func labHelm(t *testing.T) string {
 // chart returns the archive of a chart of testdata, with texts of its files replaced: old, new, old, new…
 func chart(t *testing.T, name string, replace ...string) []byte {
 	t.Helper()
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	w := tar.NewWriter(zipped)
-	texts := strings.NewReplacer(replace...)
-	root := os.DirFS("testdata/charts")
-	must(t, fs.WalkDir(root, name, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		raw, err := fs.ReadFile(root, file)
-		if err != nil {
-			return err
-		}
-		raw = []byte(texts.Replace(string(raw)))
-		if err := w.WriteHeader(&tar.Header{Name: file, Mode: 0o644, Size: int64(len(raw)), Typeflag: tar.TypeReg}); err != nil {
-			return err
-		}
-		_, err = w.Write(raw)
-		return err
-	}))
-	must(t, w.Close())
-	must(t, zipped.Close())
-	return out.Bytes()
+	raw, err := harness.Chart(os.DirFS("testdata/charts/"+name), name, strings.NewReplacer(replace...))
+	must(t, err)
+	return raw
 }
 
 // chartPackage onboards a package with the chart, and returns its VNFD's id.
